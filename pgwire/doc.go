@@ -1,0 +1,2 @@
+// Package pgwire is the PostgreSQL wire protocol server.
+package pgwire
