@@ -7,7 +7,7 @@
 //
 // Invariants.
 //
-//	T1  ByOID and ByName find every base and pseudo type of PostgreSQL 15 that is not a row type.
+//	T1  ByOID and ByName find every base and pseudo type of PostgreSQL 15 and the row types with fixed OIDs.
 //	T2  FromIceberg(ToIceberg(oid, typmod)) is (oid, typmod) for every storable type; the exception is numeric without
 //	    a typmod or wider than 38 digits with negative scale, whose values are bounded by decimal(38, s).
 //	T3  FromIceberg never fails: an Iceberg type without a PostgreSQL counterpart is jsonb when nested, else text.

@@ -11,7 +11,7 @@ out="$(dirname "$0")/../table.go"
 	psql "$1" -XAtc "select format('	{OID: %s, Name: %L, Len: %s, ByVal: %s, Align: %L, Kind: %L, Category: %L, Preferred: %s, Delim: %L, ArrayOID: %s, ElemOID: %s},',
 		oid, 'NAME<'||typname||'>', typlen, case when typbyval then 'true' else 'false' end, typalign, typtype, typcategory,
 		case when typispreferred then 'true' else 'false' end, typdelim, typarray, typelem)
-		from pg_type where oid < 10000 and typrelid = 0 order by oid" | sed -E "s/'NAME<([^>]*)>'/\"\1\"/"
+		from pg_type where oid < 10000 order by oid" | sed -E "s/'NAME<([^>]*)>'/\"\1\"/"
 	echo '}'
 } >"$out"
 gofmt -w "$out"
