@@ -1,0 +1,59 @@
+package warehouse
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+var (
+	// ErrConflict is returned when a concurrent commit took a row, a file or the schema this transaction was built on
+	// (SQLSTATE 40001). Nothing happened; running the transaction again on a new cut may succeed.
+	ErrConflict = errors.New("could not serialize access due to concurrent update")
+	// ErrReadOnly is returned by every write of a transaction begun with ReadOnly (SQLSTATE 25006).
+	ErrReadOnly = errors.New("transaction is read-only")
+	// ErrTxDone is returned by every method of a transaction that was committed or rolled back.
+	ErrTxDone = errors.New("transaction has already ended")
+	// ErrNoKey is returned by key operations on a table without identifier fields (SQLSTATE 42P10).
+	ErrNoKey = errors.New("table has no identifier fields")
+	// ErrSchemaMismatch is returned when a batch's columns do not fit the table's schema (SQLSTATE 42804).
+	ErrSchemaMismatch = errors.New("record does not fit the table's schema")
+	// ErrInvalidTable is returned when a table cannot be created as asked: a float identifier, an unknown format
+	// version, a partition spec on missing fields (SQLSTATE 0A000 or 42P16).
+	ErrInvalidTable = errors.New("invalid table definition")
+	// ErrNotLive is returned when a position to delete or update is not a live row of the transaction's view.
+	ErrNotLive = errors.New("position is not a live row")
+	// ErrDuplicateTarget is returned when one statement touches the same row or key twice: ON CONFLICT DO UPDATE
+	// cannot affect a row a second time (SQLSTATE 21000).
+	ErrDuplicateTarget = errors.New("command cannot affect row a second time")
+	// ErrClosed is returned after Close.
+	ErrClosed = errors.New("warehouse is closed")
+)
+
+// DuplicateKeyError is returned when a key is inserted that a live row has already (SQLSTATE 23505). Nothing of the
+// batch that carried it was written.
+type DuplicateKeyError struct {
+	Table      string   // unqualified table name
+	Constraint string   // "<table>_pkey"
+	Columns    []string // identifier columns, in key order
+	Values     []string // their values as text
+}
+
+func (e *DuplicateKeyError) Error() string {
+	return fmt.Sprintf("duplicate key value violates unique constraint %q: %s", e.Constraint, e.Detail())
+}
+
+// Detail is PostgreSQL's DETAIL line: Key (id)=(1) already exists.
+func (e *DuplicateKeyError) Detail() string {
+	return "Key (" + strings.Join(e.Columns, ", ") + ")=(" + strings.Join(e.Values, ", ") + ") already exists."
+}
+
+// NotNullError is returned when a required column is NULL in a batch (SQLSTATE 23502). Nothing of the batch was written.
+type NotNullError struct {
+	Table  string
+	Column string
+}
+
+func (e *NotNullError) Error() string {
+	return fmt.Sprintf("null value in column %q of relation %q violates not-null constraint", e.Column, e.Table)
+}
