@@ -1,0 +1,10 @@
+package pgcatalog
+
+type relationSet struct {
+	list   []*SystemRelation
+	byName map[string]*SystemRelation
+}
+
+func catalogRelations() *relationSet { return &relationSet{} }
+
+var catalogFunctions []CatalogFunction
