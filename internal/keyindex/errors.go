@@ -1,0 +1,28 @@
+package keyindex
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrNullKey is returned when a key column is NULL and the encoder was made without WithNulls.
+	ErrNullKey = errors.New("keyindex: null in a key column")
+	// ErrUnsupportedType is returned when a column's type cannot be a key: nested types and variants.
+	ErrUnsupportedType = errors.New("keyindex: type cannot be a key")
+	// ErrTooManyRows is returned when a position does not fit 32 bits.
+	ErrTooManyRows = errors.New("keyindex: more than 2^32-1 rows in one file")
+	// ErrNotSorted is returned by Builder.Add when keys do not come in ascending order.
+	ErrNotSorted = errors.New("keyindex: keys are not in ascending order")
+)
+
+// FormatError is returned by Decode for bytes that are not a well-formed index: damaged, cut short
+// or of an unknown version. Offset is where the damage was seen.
+type FormatError struct {
+	Offset int64
+	Reason string
+}
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("keyindex: damaged index at byte %d: %s", e.Offset, e.Reason)
+}
