@@ -1,2 +1,33 @@
-// Package storeio is the local file system of the warehouse: it answers "are these bytes on disk yet, and what did it cost?".
+// Package storeio is the local file system of the warehouse. It answers two questions: are these bytes on disk, and what
+// did reading them cost?
+//
+// # Words
+//
+//   - A location is what Iceberg metadata holds: "file:///a/b" or a bare path. PathOf turns it into a path.
+//   - A durable file survives power loss, and so does its name. An unsynced file survives the process only.
+//   - A Batch is the list of unsynced files that one commit refers to. Its Sync makes them durable together.
+//   - A range file is a handle to an immutable file: positioned reads, the descriptor shared and reopened as needed.
+//
+// # Invariants
+//
+//   - W1 A file made by Create is complete under its name or absent from it: temporary name, fsync, rename, fsync of the
+//     directory, in this order. A failed step leaves no file under the name.
+//   - W2 After Batch.Sync returned nil every added file, its directory and every directory that this FS made above it
+//     are durable. An fsync error is returned, never swallowed.
+//   - W3 CreateUnsynced never replaces a file.
+//   - W4 With Options.Roots set, no operation leaves the roots.
+//
+// # Concurrency
+//
+// FS, Batch and RangeFile are safe for concurrent use. A writer belongs to one goroutine. The package starts no goroutine.
+//
+// # Errors
+//
+// Errors of the file system are *fs.PathError and answer errors.Is(err, fs.ErrNotExist) and the like. ErrOutsideRoots is
+// returned for a path outside the roots, ErrShortFile when an immutable file ends before the range that was asked for.
+//
+// # What it does not do
+//
+// It does not cache bytes (the operating system's page cache does), does not write to object stores, and does not decide
+// which files a commit needs: that is warehouse's and catalog's business.
 package storeio
