@@ -26,8 +26,6 @@ var (
 	ErrUnknownColumn = errors.New("unknown column")
 	// ErrOutOfRange is returned when a value does not fit the type the asked schema gives its column (22003).
 	ErrOutOfRange = errors.New("value out of range of the asked schema")
-	// ErrLagged is returned by a Stream that cannot catch up because the window it missed has expired (72000).
-	ErrLagged = errors.New("stream fell behind the retained history")
 )
 
 // Error is a sentinel with what a client is told about it. errors.Is sees the sentinel.
@@ -43,5 +41,3 @@ func (e *Error) Error() string { return e.Message }
 
 // Unwrap returns the sentinel.
 func (e *Error) Unwrap() error { return e.Err }
-
-var errSkeleton = errors.New("changelog: skeleton")

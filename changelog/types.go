@@ -103,11 +103,3 @@ type State struct {
 	// timestamps, the snapshot's own for a snapshot id.
 	Schema *iceberg.Schema
 }
-
-// Position is the place of the last row read: resume with From = Bound().
-type Position struct {
-	Snapshot *int64
-	Seq      uint64
-	Ordinal  int32
-	Row      int64 // −1: before the first row of the step
-}

@@ -1,0 +1,382 @@
+package changelog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/nordisk/skade-pg/liveset"
+)
+
+// stepRun computes one step.
+type stepRun struct {
+	x       *Result
+	step    *step
+	lay     *layout
+	emit    *emitter
+	diffs   []liveset.FileDiff
+	del     int64
+	ins     int64
+	estSize int64 // bytes of the changed rows as they lie in the files
+	sides   liveset.MetaColumns
+}
+
+// set returns the live set of a state.
+func (x *Result) set(ctx context.Context, id *int64) (*liveset.Set, error) {
+	if id == nil {
+		return liveset.Empty(), nil
+	}
+	s, err := x.r.opts.Live.At(ctx, x.ref(), *id)
+	if err != nil {
+		return nil, fmt.Errorf("live set of snapshot %d: %w", *id, err)
+	}
+	return s, nil
+}
+
+func (x *Result) ref() liveset.Ref {
+	return liveset.Ref{UUID: x.h.state.UUID, Metadata: x.h.meta}
+}
+
+// diffStep returns what a step changed per file, nil for a replace snapshot that changed no row (L5).
+func (x *Result) diffStep(ctx context.Context, s *step) ([]liveset.FileDiff, error) {
+	before, err := x.set(ctx, s.old)
+	if err != nil {
+		return nil, err
+	}
+	after, err := x.set(ctx, s.new)
+	if err != nil {
+		return nil, err
+	}
+	if s.replace {
+		if before.Rows() == after.Rows() {
+			return nil, nil
+		}
+		x.warn("snapshot %d says it replaces files without changing rows, but it has %d rows and its parent %d: it is read as an overwrite",
+			*s.new, after.Rows(), before.Rows())
+	}
+	diffs, err := liveset.Diff(ctx, before, after)
+	if err != nil {
+		return nil, fmt.Errorf("compare snapshots: %w", err)
+	}
+	return diffs, nil
+}
+
+// runStep computes and emits one step.
+func (x *Result) runStep(ctx context.Context, s *step, e *emitter) error {
+	diffs, err := x.diffStep(ctx, s)
+	if err != nil || len(diffs) == 0 {
+		return err
+	}
+	e.begin(s)
+	run := &stepRun{x: x, step: s, emit: e, diffs: diffs,
+		lay:   newLayout(x.cols.Table, x.h.schemaOf(s.old), x.h.schemaOf(s.new), x.keyIDs),
+		sides: liveset.MetaColumns{RowID: x.cols.FormatVersion >= 3}}
+	if x.net {
+		run.lay = newLayout(x.cols.Table, x.cols.Table, x.cols.Table, x.keyIDs)
+	}
+	for _, d := range diffs {
+		rows := int64(0)
+		if d.Deleted != nil {
+			rows += int64(d.Deleted.GetCardinality())
+			run.del += int64(d.Deleted.GetCardinality())
+		}
+		if d.Inserted != nil {
+			rows += int64(d.Inserted.GetCardinality())
+			run.ins += int64(d.Inserted.GetCardinality())
+		}
+		if d.File.Records > 0 {
+			run.estSize += int64(float64(d.File.Size) * float64(rows) / float64(d.File.Records))
+		}
+	}
+	switch {
+	case run.ins == 0:
+		return run.oneSide(ctx, kindDelete)
+	case run.del == 0:
+		return run.oneSide(ctx, kindInsert)
+	}
+	return run.bothSides(ctx)
+}
+
+// oneSide streams a step that only appended or only removed rows: nothing can pair or cancel.
+func (run *stepRun) oneSide(ctx context.Context, kind changeKind) error {
+	shard := run.x.q.Shard
+	if shard.Count < 2 {
+		run.lay = run.lay.narrow()
+	}
+	e, next := run.emit, int64(0)
+	var units []unit
+	for _, d := range run.diffs {
+		rows, inserted := d.Deleted, false
+		if kind == kindInsert {
+			rows, inserted = d.Inserted, true
+		}
+		if rows == nil {
+			continue
+		}
+		// Rows before the window are not read: whole files fall out here, and the first positions of the next.
+		card := int64(rows.GetCardinality())
+		if next+card <= run.step.skip {
+			next += card
+			continue
+		}
+		if next < run.step.skip {
+			rows = rows.Clone()
+			for next < run.step.skip {
+				rows.Remove(rows.Minimum())
+				next++
+			}
+		}
+		units = cutUnits(units, d.File, rows, inserted)
+	}
+	next = min(max(run.step.skip, 0), run.del+run.ins)
+	err := readUnits(ctx, run.x.r.opts.Workers, units, run.read, func(_ unit, b arrow.RecordBatch) error {
+		defer b.Release()
+		n := int(b.NumRows())
+		first := next
+		next += int64(n)
+		if first >= run.step.limit {
+			return errStepDone
+		}
+		lo, hi := run.step.clip(first, n)
+		if lo > 0 || hi < n {
+			part := b.NewSlice(int64(lo), int64(hi))
+			defer part.Release()
+			b, first, n = part, first+int64(lo), hi-lo
+		}
+		cols, rowID := run.split(b)
+		if shard.Count > 1 {
+			return run.emitShard(ctx, cols, rowID, kind, first, n)
+		}
+		out, err := e.project(ctx, run.lay, append([]arrow.Array(nil), cols...))
+		if err != nil {
+			return err
+		}
+		return e.emit(out, e.sameKind(kind, n), n, first, nil, rowID)
+	})
+	if err == errStepDone {
+		return nil
+	}
+	return err
+}
+
+// read decodes one unit.
+func (run *stepRun) read(ctx context.Context, u unit, yield func(arrow.RecordBatch) error) error {
+	o := liveset.ScanOptions{Meta: run.sides, BatchRows: run.x.r.opts.BatchRows}
+	for b, err := range run.x.r.opts.Live.ScanPositions(ctx, run.x.ref(), u.file, u.positions, run.lay.read, o) {
+		if err != nil {
+			return fmt.Errorf("read changed rows of %s: %w", u.file.Path, err)
+		}
+		if err := yield(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// split separates the read columns from _row_id.
+func (run *stepRun) split(b arrow.RecordBatch) (cols []arrow.Array, rowID arrow.Array) {
+	cols = b.Columns()
+	if run.sides.RowID {
+		return cols[:len(cols)-1], cols[len(cols)-1]
+	}
+	return cols, nil
+}
+
+// emitShard emits the rows of a one-sided batch that belong to the shard.
+func (run *stepRun) emitShard(ctx context.Context, cols []arrow.Array, rowID arrow.Array, kind changeKind, first int64, n int) error {
+	vecs := newVectors(cols)
+	var rows []uint32
+	var numbers []int64
+	for r := range uint32(n) {
+		if run.inShard(vecs, r) {
+			rows = append(rows, r)
+			numbers = append(numbers, first+int64(r))
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return run.emitRows(ctx, vecs, rowIDVector(rowID), rows, run.emit.sameKind(kind, len(rows)), numbers)
+}
+
+func rowIDVector(rowID arrow.Array) vector {
+	if rowID == nil {
+		return nil
+	}
+	return newVector(rowID)
+}
+
+// inShard hashes the key, else the columns of the step's own schema.
+func (run *stepRun) inShard(vecs []vector, r uint32) bool {
+	shard := run.x.q.Shard
+	if shard.Count < 2 {
+		return true
+	}
+	cols := run.lay.key
+	if len(cols) == 0 {
+		cols = run.lay.own
+	}
+	h := uint64(0)
+	for _, c := range cols {
+		h = vecs[c].hashAt(r, h)
+	}
+	return h%uint64(shard.Count) == uint64(shard.Index)
+}
+
+// emitRows gathers rows and emits them.
+func (run *stepRun) emitRows(ctx context.Context, vecs []vector, rowID vector, rows []uint32, kinds arrow.Array, numbers []int64) error {
+	cols := make([]arrow.Array, run.lay.asked)
+	var err error
+	for i := range cols {
+		if cols[i], err = vecs[i].gather(rows); err != nil {
+			return fmt.Errorf("gather changed rows: %w", err)
+		}
+	}
+	if cols, err = run.emit.project(ctx, run.lay, cols); err != nil {
+		return err
+	}
+	var ids arrow.Array
+	if rowID != nil {
+		if ids, err = rowID.gather(rows); err != nil {
+			return fmt.Errorf("gather row ids: %w", err)
+		}
+	}
+	return run.emit.emit(cols, kinds, len(rows), 0, numbers, ids)
+}
+
+// bothSides reads both sides, a partition at a time, pairs and cancels, and emits.
+func (run *stepRun) bothSides(ctx context.Context) error {
+	var units []unit
+	for _, d := range run.diffs {
+		units = cutUnits(units, d.File, d.Deleted, false)
+	}
+	for _, d := range run.diffs {
+		units = cutUnits(units, d.File, d.Inserted, true)
+	}
+	if n := run.partitions(); n > 1 {
+		return run.spilled(ctx, units, n)
+	}
+	var sides [2][]arrow.RecordBatch
+	err := readUnits(ctx, run.x.r.opts.Workers, units, run.read, func(u unit, b arrow.RecordBatch) error {
+		i := 0
+		if u.inserted {
+			i = 1
+		}
+		sides[i] = append(sides[i], b)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	_, err = run.partition(ctx, sides[0], sides[1], 0)
+	return err
+}
+
+// partitionBytes bounds the compressed bytes of a partition's rows.
+const partitionBytes = 128 << 20
+
+// partitions is a pure function of the step's row counts and file sizes, so that the order of a step is one of (P, S).
+func (run *stepRun) partitions() int {
+	rows := (max(run.del, run.ins) + int64(run.x.r.opts.PartitionRows) - 1) / int64(run.x.r.opts.PartitionRows)
+	return int(min(max(rows, (run.estSize+partitionBytes-1)/partitionBytes), 256))
+}
+
+// partition matches the rows of one partition and emits them, numbered from first. It returns the next number. The
+// batches are released.
+func (run *stepRun) partition(ctx context.Context, dels, inss []arrow.RecordBatch, first int64) (int64, error) {
+	a, err := run.newArena(dels, inss)
+	if err != nil {
+		return 0, err
+	}
+	a.match(run.lay.key, run.lay.compare)
+	return run.emitArena(ctx, a, first)
+}
+
+// newArena lays both sides end to end, column by column.
+func (run *stepRun) newArena(dels, inss []arrow.RecordBatch) (*arena, error) {
+	all := append(append([]arrow.RecordBatch(nil), dels...), inss...)
+	a := &arena{}
+	for _, b := range dels {
+		a.dels += uint32(b.NumRows())
+	}
+	a.n = a.dels
+	for _, b := range inss {
+		a.n += uint32(b.NumRows())
+	}
+	if len(all) == 0 {
+		return a, nil
+	}
+	width := int(all[0].NumCols())
+	parts := make([]arrow.Array, len(all))
+	for c := range width {
+		for k, b := range all {
+			parts[k] = b.Column(c)
+		}
+		col, err := array.Concatenate(parts, memory.DefaultAllocator)
+		if err != nil {
+			return nil, fmt.Errorf("collect changed rows: %w", err)
+		}
+		a.cols = append(a.cols, newVector(col))
+		if c == width-1 && run.sides.RowID {
+			a.rowID, a.cols = a.cols[c], a.cols[:c]
+			a.hasID = func(r uint32) bool { return col.IsValid(int(r)) }
+		}
+	}
+	for _, b := range all {
+		b.Release()
+	}
+	return a, nil
+}
+
+// emitArena emits what is left of a matched arena in the order of a step.
+func (run *stepRun) emitArena(ctx context.Context, a *arena, next int64) (int64, error) {
+	e, s := run.emit, run.step
+	rows := make([]uint32, 0, e.rows)
+	kinds := make([]changeKind, 0, e.rows)
+	numbers := make([]int64, 0, e.rows)
+	flush := func() error {
+		if len(rows) == 0 {
+			return nil
+		}
+		err := run.emitRows(ctx, a.cols, a.rowID, rows, e.mixedKinds(kinds), numbers)
+		rows, kinds, numbers = rows[:0], kinds[:0], make([]int64, 0, e.rows)
+		return err
+	}
+	put := func(r uint32, k changeKind) {
+		if next >= s.skip && next < s.limit && run.inShard(a.cols, r) {
+			rows, kinds, numbers = append(rows, r), append(kinds, k), append(numbers, next)
+		}
+		next++
+	}
+	for r := range a.n {
+		p := a.partner[r]
+		switch {
+		case p == cancelled:
+			continue
+		case p == 0 && r < a.dels:
+			put(r, kindDelete)
+		case p == 0:
+			put(r, kindInsert)
+		case r < a.dels:
+			before, after := kindBefore, kindAfter
+			if run.x.q.Shard.Count > 1 && run.inShard(a.cols, r) != run.inShard(a.cols, p-1) {
+				before, after = kindDelete, kindInsert
+			}
+			put(r, before)
+			put(p-1, after)
+		}
+		// A pair is not cut: a batch has room for one more row than is asked.
+		if len(rows) >= e.rows-1 {
+			if err := flush(); err != nil {
+				return next, err
+			}
+		}
+		if next >= s.limit {
+			break
+		}
+	}
+	return next, flush()
+}
