@@ -26,6 +26,8 @@ var (
 	// ErrDuplicateTarget is returned when one statement touches the same row or key twice: ON CONFLICT DO UPDATE
 	// cannot affect a row a second time (SQLSTATE 21000).
 	ErrDuplicateTarget = errors.New("command cannot affect row a second time")
+	// ErrNoMark is returned for a savepoint that was released or rolled back past (SQLSTATE 3B001).
+	ErrNoMark = errors.New("savepoint does not exist")
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("warehouse is closed")
 )

@@ -2,72 +2,210 @@ package warehouse
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"sync"
 
-	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
 	icetable "github.com/apache/iceberg-go/table"
 
 	"github.com/nordisk/skade-pg/catalog"
+	"github.com/nordisk/skade-pg/internal/parquetio"
 	"github.com/nordisk/skade-pg/liveset"
 )
 
-// TxTable is one table inside a transaction.
-type TxTable struct{}
+// TxTable is one table inside a transaction: its state at the cut plus the transaction's own writes.
+type TxTable struct {
+	tx    *Tx
+	key   catalog.TableKey
+	ident icetable.Identifier
+	base  *catalog.TableState // nil for a table this transaction created
 
-// UpsertMode says what Upsert does with a row whose key is live.
-type UpsertMode int
+	baseMeta icetable.Metadata // at the cut, or as created
+	alters   []icetable.Update
+	tableMeta
+	baseSet *liveset.Set
 
-const (
-	// Replace suppresses the old row and adds the new one.
-	Replace UpsertMode = iota
-	// DoNothing leaves the old row and drops the new one.
-	DoNothing
-)
-
-// UpsertResult counts what Upsert did with each row of its batch; the bitmaps hold the batch's row numbers.
-type UpsertResult struct {
-	Inserted, Replaced, Skipped             int64
-	InsertedRows, ReplacedRows, SkippedRows *roaring.Bitmap
-}
-
-// RowRef is the place of a row: a data file of the table's Live set and a position in it.
-type RowRef struct {
-	Path string
-	Pos  uint32
+	mu      sync.Mutex // guards everything below while Append runs in several goroutines
+	st      *state
+	spill   *spill       // a flush under way, nil when none
+	ownSet  *liveset.Set // the own files alone; nil: to be made
+	liveSet *liveset.Set // base and own writes; nil: to be made
 }
 
-// KeyHit is a live row that has the key of row Ordinal of the batch given to FindKeys.
-type KeyHit struct {
-	Ordinal int
-	Row     RowRef
+// tableMeta is a table's metadata and what follows from it.
+type tableMeta struct {
+	meta      icetable.Metadata // with the transaction's alterations
+	schema    *iceberg.Schema
+	arrow     *arrow.Schema
+	keyIDs    []int
+	keyFields []iceberg.NestedField
+	keyCols   []int // of the identifier fields in the schema
+	keyArrow  *arrow.Schema
+	router    *router
 }
 
-func (t *TxTable) Ident() icetable.Identifier                              { return nil }
-func (t *TxTable) State() *catalog.TableState                              { return nil }
-func (t *TxTable) Schema() *iceberg.Schema                                 { return nil }
-func (t *TxTable) Metadata() icetable.Metadata                             { return nil }
-func (t *TxTable) ArrowSchema() *arrow.Schema                              { return nil }
-func (t *TxTable) Ref() liveset.Ref                                        { return liveset.Ref{} }
-func (t *TxTable) Live(ctx context.Context) (*liveset.Set, error)          { return nil, nil }
-func (t *TxTable) Append(ctx context.Context, rec arrow.RecordBatch) error { return nil }
-func (t *TxTable) Upsert(ctx context.Context, rec arrow.RecordBatch, mode UpsertMode) (UpsertResult, error) {
-	return UpsertResult{}, nil
+// spill is a row log on its way into data files. Its rows stay findable until they are.
+type spill struct {
+	log  *rowLog
+	rows int32
+	dead func(int32) bool
+	done chan struct{}
 }
-func (t *TxTable) FindKeys(ctx context.Context, rec arrow.RecordBatch) ([]KeyHit, error) {
-	return nil, nil
+
+// openTable makes the transaction's view of a table at its cut.
+func (tx *Tx) openTable(ctx context.Context, state *catalog.TableState) (*TxTable, error) {
+	meta, err := state.Metadata(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("load metadata of %v: %w", state.Ident, err)
+	}
+	t := &TxTable{tx: tx, key: state.Key, ident: state.Ident, base: state, baseMeta: meta}
+	if err := t.setMetadata(meta); err != nil {
+		return nil, err
+	}
+	t.baseSet = liveset.Empty()
+	if id, ok := state.SnapshotID(); ok {
+		if t.baseSet, err = tx.w.opts.Live.At(ctx, t.Ref(), id); err != nil {
+			return nil, fmt.Errorf("live set of %v: %w", state.Ident, err)
+		}
+	}
+	t.st = newState(t.keyed())
+	return t, nil
 }
-func (t *TxTable) DeleteAt(ctx context.Context, path string, positions *roaring.Bitmap) (int64, error) {
-	return 0, nil
-}
-func (t *TxTable) DeleteKeys(ctx context.Context, keys arrow.RecordBatch) (int64, error) {
-	return 0, nil
-}
-func (t *TxTable) DeleteEquality(ctx context.Context, fieldIDs []int, rec arrow.RecordBatch) error {
+
+// setMetadata derives what follows from the schema and the spec.
+func (t *TxTable) setMetadata(meta icetable.Metadata) error {
+	sc := meta.CurrentSchema()
+	as, err := parquetio.ArrowSchema(sc, false)
+	if err != nil {
+		return fmt.Errorf("arrow schema of %v: %w", t.ident, err)
+	}
+	ids := slices.Clone(sc.IdentifierFieldIDs)
+	fields, cols, err := fieldsOf(sc, ids)
+	if err != nil {
+		return err
+	}
+	keyArrow := make([]arrow.Field, len(cols))
+	for i, c := range cols {
+		keyArrow[i] = as.Field(c)
+	}
+	r, err := newRouter(sc, meta.PartitionSpec())
+	if err != nil {
+		return err
+	}
+	t.meta, t.schema, t.arrow, t.router = meta, sc, as, r
+	t.keyIDs, t.keyFields, t.keyCols, t.keyArrow = ids, fields, cols, arrow.NewSchema(keyArrow, nil)
 	return nil
 }
-func (t *TxTable) Update(ctx context.Context, olds []RowRef, news arrow.RecordBatch) error {
+
+// Ident is the table's name inside the transaction.
+func (t *TxTable) Ident() icetable.Identifier { return t.ident }
+
+func (t *TxTable) name() string { return t.ident[len(t.ident)-1] }
+
+// State is the table at the transaction's cut, nil for a table this transaction created.
+func (t *TxTable) State() *catalog.TableState { return t.base }
+
+// Key is the table's key, its uuid in lower case.
+func (t *TxTable) Key() catalog.TableKey { return t.key }
+
+// Schema is the current schema, with this transaction's alterations.
+func (t *TxTable) Schema() *iceberg.Schema { return t.schema }
+
+// Metadata is the table's metadata at the cut with this transaction's alterations, without its rows.
+func (t *TxTable) Metadata() icetable.Metadata { return t.meta }
+
+// ArrowSchema is the schema Append, Upsert and Update take: the table's columns in order, with field ids.
+func (t *TxTable) ArrowSchema() *arrow.Schema { return t.arrow }
+
+// KeySchema is the schema FindKeys and DeleteKeys take: the identifier fields in order. It has no fields when the table
+// has no key.
+func (t *TxTable) KeySchema() *arrow.Schema { return t.keyArrow }
+
+// Ref names the table to liveset.
+func (t *TxTable) Ref() liveset.Ref { return liveset.Ref{UUID: t.meta.TableUUID(), Metadata: t.meta} }
+
+// BaseSet is the table at the transaction's cut, without its own writes.
+func (t *TxTable) BaseSet() *liveset.Set { return t.baseSet }
+
+func (t *TxTable) keyed() bool { return len(t.keyIDs) > 0 }
+
+func (t *TxTable) v3() bool { return t.meta.Version() >= 3 }
+
+// Live is the table as this transaction sees it. Rows in memory are written to a data file first, so that every live
+// row has a path and a position. The set stays valid, and its files readable, until the transaction ends.
+func (t *TxTable) Live(ctx context.Context) (*liveset.Set, error) {
+	if err := t.tx.usable(); err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.liveLocked(ctx)
+}
+
+func (t *TxTable) liveLocked(ctx context.Context) (*liveset.Set, error) {
+	if err := t.flushLocked(ctx); err != nil {
+		return nil, err
+	}
+	if t.liveSet == nil {
+		base := t.baseSet
+		if t.st.truncated {
+			base = liveset.Empty()
+		}
+		ov := liveset.Overlay{Suppress: t.st.suppress}
+		for _, o := range t.st.own {
+			ov.Add = append(ov.Add, o.file)
+		}
+		if len(ov.Add) == 0 && len(ov.Suppress) == 0 {
+			t.liveSet = base
+		} else {
+			ov.Suppress = cloneBitmaps(t.st.suppress) // the set outlives later writes
+			t.liveSet = base.With(ov)
+		}
+	}
+	return t.liveSet, nil
+}
+
+// ownSetLocked is the set of the own files alone.
+func (t *TxTable) ownSetLocked() *liveset.Set {
+	if t.ownSet == nil {
+		ov := liveset.Overlay{}
+		for _, o := range t.st.own {
+			ov.Add = append(ov.Add, o.file)
+		}
+		t.ownSet = liveset.Empty().With(ov)
+	}
+	return t.ownSet
+}
+
+// Changed says whether the transaction changed the table's rows.
+func (t *TxTable) Changed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.st.changed() || t.spill != nil
+}
+
+// writableLocked makes t.st a state that may be modified: after a savepoint, a clone.
+func (t *TxTable) writableLocked(ctx context.Context) error {
+	if t.st.err != nil {
+		return t.st.err
+	}
+	if !t.st.frozen {
+		return nil
+	}
+	// The savepoint keeps a small log in memory; a large one becomes a data file that both states share.
+	if t.st.log.bytes() > sharedLogLimit {
+		if err := t.flushLocked(ctx); err != nil {
+			return err
+		}
+	}
+	t.st = t.st.clone()
 	return nil
 }
-func (t *TxTable) Truncate(ctx context.Context) (int64, error)  { return 0, nil }
-func (t *TxTable) Overwrite(ctx context.Context) (int64, error) { return 0, nil }
+
+// sharedLogLimit bounds the rows in memory that one savepoint holds on to.
+const sharedLogLimit = 1 << 20
+
+// touched drops the sets derived from the state before a write.
+func (t *TxTable) touched() { t.liveSet = nil }

@@ -2,11 +2,13 @@ package warehouse
 
 import (
 	"context"
+	"maps"
+	"sync"
 
-	"github.com/apache/iceberg-go"
-	"github.com/apache/iceberg-go/table"
+	"github.com/google/uuid"
 
 	"github.com/nordisk/skade-pg/catalog"
+	"github.com/nordisk/skade-pg/internal/parquetio"
 )
 
 // TxOptions opens a transaction.
@@ -20,46 +22,203 @@ type TxOptions struct {
 }
 
 // Tx is one transaction: a pinned cut plus its own buffered changes. It ends with Commit or Rollback, once.
-type Tx struct{}
+type Tx struct {
+	w     *Warehouse
+	opts  TxOptions
+	cut   *catalog.Cut
+	names names
+	ops   []op // definitions in the order they were asked for
+	marks []*mark
+	mu    sync.Mutex              // guards files
+	files []parquetio.WrittenFile // every data file written, to remove those that no snapshot took
+	extra []string                // other files of the attempt
+	done  bool
+}
 
-// CreateTable describes a table to create.
-type CreateTable struct {
-	Ident         table.Identifier
-	Schema        *iceberg.Schema // identifier fields set for a primary-key table; field ids are assigned afresh
-	Spec          *iceberg.PartitionSpec
-	SortOrder     *table.SortOrder
-	FormatVersion int // 2 (default) or 3
-	Properties    iceberg.Properties
-	IfNotExists   bool
-	Location      string // empty: the catalog's choice
+// Begin opens a transaction on opts.Cut (nil: the catalog's current cut).
+func (w *Warehouse) Begin(_ context.Context, opts TxOptions) *Tx {
+	if opts.Cut == nil {
+		opts.Cut = w.opts.Catalog.Cut()
+	}
+	if opts.TxID == "" {
+		opts.TxID = uuid.NewString()
+	}
+	return &Tx{w: w, opts: opts, cut: opts.Cut, names: newNames()}
+}
+
+// ID is the transaction id its commit will carry.
+func (tx *Tx) ID() string { return tx.opts.TxID }
+
+// Cut is what the transaction reads.
+func (tx *Tx) Cut() *catalog.Cut { return tx.cut }
+
+// SetContext replaces the opaque bytes stored with the commit.
+func (tx *Tx) SetContext(b []byte) { tx.opts.Context = b }
+
+// SetCut moves the transaction to a newer cut (READ COMMITTED: one per statement). Tables with own writes keep the cut
+// of their first write.
+func (tx *Tx) SetCut(cut *catalog.Cut) {
+	tx.cut = cut
+	for key, t := range tx.names.tables {
+		if t.base != nil && !t.Changed() && len(t.alters) == 0 {
+			delete(tx.names.tables, key)
+		}
+	}
+}
+
+// ReadOnly says whether writes are refused.
+func (tx *Tx) ReadOnly() bool { return tx.opts.ReadOnly }
+
+// Changed says whether Commit would commit something.
+func (tx *Tx) Changed() bool {
+	if len(tx.ops) > 0 {
+		return true
+	}
+	for _, t := range tx.names.tables {
+		if t.Changed() || len(t.alters) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// addFile notes a data file that was written.
+func (tx *Tx) addFile(f parquetio.WrittenFile) {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	tx.files = append(tx.files, f)
+}
+
+func (tx *Tx) usable() error {
+	if tx.done {
+		return ErrTxDone
+	}
+	if tx.w.closed.Load() {
+		return ErrClosed
+	}
+	return nil
+}
+
+func (tx *Tx) writable() error {
+	if err := tx.usable(); err != nil {
+		return err
+	}
+	if tx.opts.ReadOnly {
+		return ErrReadOnly
+	}
+	return nil
 }
 
 // Mark is a savepoint. It is valid until the transaction ends or an earlier mark is rolled back to.
-type Mark struct{}
+type Mark struct{ m *mark }
 
-func (tx *Tx) Cut() *catalog.Cut { return nil }
+type mark struct {
+	names  names
+	ops    []op
+	states map[*TxTable]*state
+	shapes map[*TxTable]shape
+	seq    int
+}
 
-// SetCut moves the transaction to a newer cut (READ COMMITTED: one per statement). Own writes stay; a table whose own
-// writes conflict with the newer cut fails at Commit.
-func (tx *Tx) SetCut(ctx context.Context, cut *catalog.Cut) error { return nil }
-func (tx *Tx) CreateNamespace(ctx context.Context, ns table.Identifier, props iceberg.Properties) error {
+// shape is what AlterTable and RenameTable change in a TxTable.
+type shape struct {
+	ident  []string
+	alters int
+	meta   tableMeta
+}
+
+// Savepoint marks the present. It costs a pointer per table written; the first write to a table after it copies the
+// table's bookkeeping, not its rows.
+func (tx *Tx) Savepoint() Mark {
+	m := &mark{names: tx.names.clone(), ops: tx.ops, states: map[*TxTable]*state{}, shapes: map[*TxTable]shape{}, seq: len(tx.marks)}
+	for _, t := range tx.names.tables {
+		t.st.frozen = true
+		m.states[t] = t.st
+		m.shapes[t] = shape{t.ident, len(t.alters), t.tableMeta}
+	}
+	tx.marks = append(tx.marks, m)
+	return Mark{m}
+}
+
+// RollbackTo undoes everything after the mark, which stays valid. Later marks are gone.
+func (tx *Tx) RollbackTo(mk Mark) error {
+	if err := tx.usable(); err != nil {
+		return err
+	}
+	m := mk.m
+	if m == nil || m.seq >= len(tx.marks) || tx.marks[m.seq] != m {
+		return ErrNoMark
+	}
+	tx.marks = tx.marks[:m.seq+1]
+	tx.names, tx.ops = m.names.clone(), m.ops
+	for _, t := range tx.names.tables {
+		st := m.states[t]
+		if st == nil { // opened after the mark
+			delete(tx.names.tables, t.key)
+			continue
+		}
+		t.mu.Lock()
+		t.rollbackLocked(st, m.shapes[t])
+		t.mu.Unlock()
+	}
 	return nil
 }
-func (tx *Tx) DropNamespace(ctx context.Context, ns table.Identifier) error { return nil }
-func (tx *Tx) CreateTable(ctx context.Context, c CreateTable) (*TxTable, error) {
-	return nil, nil
-}
-func (tx *Tx) DropTable(ctx context.Context, ident table.Identifier, purge bool) error { return nil }
-func (tx *Tx) RenameTable(ctx context.Context, from, to table.Identifier) error        { return nil }
-func (tx *Tx) AlterTable(ctx context.Context, ident table.Identifier, updates ...table.Update) error {
+
+// Release forgets a mark and the later ones; their changes stay.
+func (tx *Tx) Release(mk Mark) error {
+	m := mk.m
+	if m == nil || m.seq >= len(tx.marks) || tx.marks[m.seq] != m {
+		return ErrNoMark
+	}
+	tx.marks = tx.marks[:m.seq]
 	return nil
 }
-func (tx *Tx) PutObject(ctx context.Context, o catalog.Object, replace bool) error { return nil }
-func (tx *Tx) DropObject(ctx context.Context, kind string, ns table.Identifier, name string) error {
+
+// rollbackLocked makes st the table's state again. Rows that were logged after it are cut off.
+func (t *TxTable) rollbackLocked(st *state, sh shape) {
+	t.ident, t.alters, t.tableMeta = sh.ident, t.alters[:sh.alters], sh.meta
+	t.st, t.ownSet, t.liveSet = st, nil, nil
+	if st.log.rows > st.rows || (t.keyed() && st.log.keys == nil) {
+		cut := st.log.prefix(st.rows)
+		for _, m := range t.tx.marks {
+			if s := m.states[t]; s != nil && s != st && s.log == st.log {
+				s.log = cut.prefix(s.rows)
+			}
+		}
+		st.log = cut
+		t.rekeyLocked()
+	}
+}
+
+// Rollback ends the transaction and removes its files. It is safe to call after Commit.
+func (tx *Tx) Rollback() error {
+	if tx.done {
+		return nil
+	}
+	tx.done = true
+	tx.w.removeFiles(tx.files, nil)
+	tx.w.removePaths(tx.extra)
+	tx.release()
 	return nil
 }
-func (tx *Tx) Table(ctx context.Context, ident table.Identifier) (*TxTable, error) { return nil, nil }
-func (tx *Tx) Savepoint() Mark                                                     { return Mark{} }
-func (tx *Tx) RollbackTo(m Mark) error                                             { return nil }
-func (tx *Tx) Commit(ctx context.Context) (*catalog.Record, error)                 { return nil, nil }
-func (tx *Tx) Rollback() error                                                     { return nil }
+
+func (tx *Tx) release() {
+	tx.marks, tx.files, tx.extra, tx.ops = nil, nil, nil, nil
+	tx.names = newNames()
+}
+
+// names are the transaction's view of definitions: an overlay on its cut.
+type names struct {
+	tables     map[catalog.TableKey]*TxTable // opened or created
+	byIdent    map[string]catalog.TableKey   // names this transaction gave; "" is a name it took away
+	namespaces map[string]*namespace         // nil: dropped
+	objects    map[string]*catalog.Object    // nil: dropped
+}
+
+func newNames() names {
+	return names{map[catalog.TableKey]*TxTable{}, map[string]catalog.TableKey{}, map[string]*namespace{}, map[string]*catalog.Object{}}
+}
+
+func (n names) clone() names {
+	return names{maps.Clone(n.tables), maps.Clone(n.byIdent), maps.Clone(n.namespaces), maps.Clone(n.objects)}
+}

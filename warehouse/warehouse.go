@@ -2,13 +2,17 @@ package warehouse
 
 import (
 	"context"
-	"time"
+	"sync"
+	"sync/atomic"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/iceberg-go/table"
+	"github.com/apache/iceberg-go"
+	icetable "github.com/apache/iceberg-go/table"
 	"github.com/rs/zerolog"
 
 	"github.com/nordisk/skade-pg/catalog"
+	"github.com/nordisk/skade-pg/internal/parquetio"
 	"github.com/nordisk/skade-pg/internal/storeio"
 	"github.com/nordisk/skade-pg/liveset"
 )
@@ -20,80 +24,143 @@ type Options struct {
 	FS      *storeio.FS
 	// TempDir is where external sorts spill. Empty is the operating system's.
 	TempDir string
-	// MemoryLimit bounds the bytes of rows one transaction's table keeps in memory before it writes them to a data
-	// file. 0 is 64 MiB.
+	// MemoryLimit bounds the bytes of rows one table of a transaction keeps in memory before they go to a data file.
+	// While that file is written as much again may arrive. 0 is 64 MiB.
 	MemoryLimit int64
 	Logger      zerolog.Logger
 }
 
+const defaultMemoryLimit = 64 << 20
+
 // Warehouse writes tables. Safe for concurrent use.
 type Warehouse struct {
-	opts Options
+	opts   Options
+	closed atomic.Bool
+	lists  listCache
 }
 
 // New returns a Warehouse on an open catalog. It starts no goroutine.
-func New(opts Options) *Warehouse { return &Warehouse{opts: opts} }
-
-// Close releases the caches. Transactions still open get ErrClosed at Commit.
-func (w *Warehouse) Close() error { return nil }
-
-// Begin opens a transaction on opts.Cut (nil: the catalog's current cut).
-func (w *Warehouse) Begin(ctx context.Context, opts TxOptions) *Tx { return &Tx{} }
-
-// Append commits every batch of r into ident as one transaction.
-func (w *Warehouse) Append(ctx context.Context, ident table.Identifier, r array.RecordReader) (*catalog.Record, error) {
-	return nil, nil
+func New(opts Options) *Warehouse {
+	if opts.MemoryLimit <= 0 {
+		opts.MemoryLimit = defaultMemoryLimit
+	}
+	return &Warehouse{opts: opts}
 }
 
-// Upsert commits every batch of r into ident as one transaction, replacing the rows whose keys exist.
-func (w *Warehouse) Upsert(ctx context.Context, ident table.Identifier, r array.RecordReader) (*catalog.Record, error) {
-	return nil, nil
+// Close makes open transactions fail with ErrClosed. The catalog, the cache and the files stay open.
+func (w *Warehouse) Close() error {
+	w.closed.Store(true)
+	return nil
+}
+
+// listCache keeps decoded manifest lists by path; they are immutable.
+type listCache struct {
+	mu sync.Mutex
+	m  map[string][]iceberg.ManifestFile
+}
+
+const maxLists = 512
+
+func (c *listCache) get(path string) []iceberg.ManifestFile {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.m[path]
+}
+
+func (c *listCache) put(path string, m []iceberg.ManifestFile) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.m == nil {
+		c.m = map[string][]iceberg.ManifestFile{}
+	}
+	for k := range c.m {
+		if len(c.m) < maxLists {
+			break
+		}
+		delete(c.m, k) // any: a lost one costs a read
+	}
+	c.m[path] = m
+}
+
+// Append commits every batch of r into ident as one transaction.
+func (w *Warehouse) Append(ctx context.Context, ident icetable.Identifier, r array.RecordReader) (*catalog.Record, error) {
+	return w.each(ctx, ident, r, func(t *TxTable, rec arrow.RecordBatch) error { return t.Append(ctx, rec) })
+}
+
+// Upsert commits every batch of r into ident as one transaction, replacing the rows whose keys exist. Of rows with one
+// key the last wins.
+func (w *Warehouse) Upsert(ctx context.Context, ident icetable.Identifier, r array.RecordReader) (*catalog.Record, error) {
+	return w.each(ctx, ident, r, func(t *TxTable, rec arrow.RecordBatch) error {
+		_, err := t.Upsert(ctx, rec, ReplaceLast)
+		return err
+	})
 }
 
 // DeleteKeys commits the deletion of the rows whose identifier values are in r (columns: the identifier fields).
-func (w *Warehouse) DeleteKeys(ctx context.Context, ident table.Identifier, r array.RecordReader) (*catalog.Record, error) {
-	return nil, nil
+func (w *Warehouse) DeleteKeys(ctx context.Context, ident icetable.Identifier, r array.RecordReader) (*catalog.Record, error) {
+	return w.each(ctx, ident, r, func(t *TxTable, rec arrow.RecordBatch) error {
+		_, err := t.DeleteKeys(ctx, rec)
+		return err
+	})
 }
 
-// CompactOptions tunes Compact.
-type CompactOptions struct {
-	// SmallFileBytes: files below it are rewritten together. 0 is 32 MiB.
-	SmallFileBytes int64
-	// MinInputFiles: fewer small files than this are left alone unless they have suppressed rows. 0 is 8.
-	MinInputFiles int
-	// SuppressedRatio: a file with more than this share of its rows suppressed is rewritten. 0 is 0.2.
-	SuppressedRatio float64
+func (w *Warehouse) each(ctx context.Context, ident icetable.Identifier, r array.RecordReader, do func(*TxTable, arrow.RecordBatch) error) (*catalog.Record, error) {
+	return w.Do(ctx, TxOptions{}, func(tx *Tx) error {
+		t, err := tx.Table(ctx, ident)
+		if err != nil {
+			return err
+		}
+		for r.Next() {
+			if err := do(t, r.RecordBatch()); err != nil {
+				return err
+			}
+		}
+		return r.Err()
+	})
 }
 
-// CompactResult says what Compact did.
-type CompactResult struct {
-	FilesRemoved, FilesAdded int
-	Rows                     int64
-	Record                   *catalog.Record // nil when there was nothing to do
+// Do runs fn in a transaction and commits it, or rolls it back when fn fails. It does not retry.
+func (w *Warehouse) Do(ctx context.Context, opts TxOptions, fn func(*Tx) error) (*catalog.Record, error) {
+	tx := w.Begin(ctx, opts)
+	defer func() {
+		if err := tx.Rollback(); err != nil {
+			w.opts.Logger.Warn().Err(err).Msg("roll back")
+		}
+	}()
+	if err := fn(tx); err != nil {
+		return nil, err
+	}
+	return tx.Commit(ctx)
 }
 
-// Compact rewrites small files and files with many suppressed rows into sorted ones, as one replace snapshot that
-// changes no row (L5). Rows keep their _row_id on v3. ErrConflict when a concurrent commit touched the same files.
-func (w *Warehouse) Compact(ctx context.Context, ident table.Identifier, opts CompactOptions) (CompactResult, error) {
-	return CompactResult{}, nil
+// CreateTable creates a table in a transaction of its own.
+func (w *Warehouse) CreateTable(ctx context.Context, c CreateTable) (*catalog.Record, error) {
+	return w.Do(ctx, TxOptions{}, func(tx *Tx) error {
+		_, err := tx.CreateTable(ctx, c)
+		return err
+	})
 }
 
-// Retain says which snapshots ExpireSnapshots keeps: the newest Min of main's ancestry, all younger than MaxAge, every
-// snapshot a ref names, and every snapshot for which Pinned returns true.
-type Retain struct {
-	Min    int
-	MaxAge time.Duration
-	Pinned func(snapshotID int64) bool
+// removeFiles removes data files and their key indexes, but those in keep. What cannot be removed is an orphan, which
+// no snapshot names; it is logged.
+func (w *Warehouse) removeFiles(files []parquetio.WrittenFile, keep map[string]struct{}) {
+	var paths []string
+	for _, f := range files {
+		if _, ok := keep[f.DataFile.FilePath()]; ok {
+			continue
+		}
+		paths = append(paths, f.Path)
+		if f.KeyIndexPath != "" {
+			paths = append(paths, f.KeyIndexPath)
+		}
+	}
+	w.removePaths(paths)
 }
 
-// ExpireResult says what ExpireSnapshots removed.
-type ExpireResult struct {
-	Snapshots    int
-	FilesRemoved int
-	BytesRemoved int64
-}
-
-// ExpireSnapshots removes old snapshots from the metadata, then the files only they referenced.
-func (w *Warehouse) ExpireSnapshots(ctx context.Context, ident table.Identifier, keep Retain) (ExpireResult, error) {
-	return ExpireResult{}, nil
+func (w *Warehouse) removePaths(paths []string) {
+	for _, p := range paths {
+		if err := w.opts.FS.Remove(p); err != nil {
+			w.opts.Logger.Debug().Err(err).Str("path", p).Msg("remove unused file")
+		}
+	}
 }

@@ -1,0 +1,169 @@
+package warehouse
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/nordisk/skade-pg/liveset"
+)
+
+// Append adds the rows of rec, whose columns are ArrowSchema's (by name or position; missing ones are NULL). It may be
+// called from many goroutines; it blocks while more than the memory limit waits to be written. rec is retained, not
+// copied: its buffers must not change. A key that a live row has is *DuplicateKeyError, a NULL in a required column
+// *NotNullError; then nothing of rec was added.
+func (t *TxTable) Append(ctx context.Context, rec arrow.RecordBatch) error {
+	if err := t.tx.writable(); err != nil {
+		return err
+	}
+	rec, err := conform(ctx, rec, t.arrow)
+	if err != nil {
+		return err
+	}
+	defer rec.Release()
+	if rec.NumRows() == 0 {
+		return nil
+	}
+	if err := t.checkNotNull(rec); err != nil {
+		return err
+	}
+	if !t.keyed() {
+		return t.addRows(ctx, rec, nil, nil)
+	}
+	keys, err := encodeKeys(rec, t.keyCols)
+	if err != nil {
+		return err
+	}
+	return t.addRows(ctx, rec, keys, nil)
+}
+
+// addRows adds conformed rows; keys are theirs (nil: unkeyed), rowIDs the _row_ids they keep (nil: none). Keys are
+// checked against the base and the own files outside the lock, against the rows in memory inside it.
+func (t *TxTable) addRows(ctx context.Context, rec arrow.RecordBatch, keys [][]byte, rowIDs []int64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.writableLocked(ctx); err != nil {
+		return err
+	}
+	checked := 0 // own files that the keys were probed against
+	if keys != nil {
+		for first := true; first || checked < len(t.st.own); first = false {
+			own := t.st.own
+			var set *liveset.Set
+			if len(own) > 0 {
+				set = t.ownSetLocked()
+			}
+			t.mu.Unlock()
+			err := t.checkFiles(ctx, rec, keys, set, first)
+			t.mu.Lock()
+			if err != nil {
+				return err
+			}
+			checked = len(own)
+			if t.st.err != nil {
+				return t.st.err
+			}
+		}
+		if err := t.putKeysLocked(rec, keys); err != nil {
+			return err
+		}
+	}
+	t.touched()
+	if _, err := t.st.log.append(rec, rowIDs); err != nil {
+		return err
+	}
+	t.st.rows = t.st.log.rows
+	return t.spillLocked(ctx)
+}
+
+// checkFiles refuses keys that are live in the own files or, when base is set, in the base.
+func (t *TxTable) checkFiles(ctx context.Context, rec arrow.RecordBatch, keys [][]byte, own *liveset.Set, base bool) error {
+	var hits []liveset.Hit
+	var err error
+	if base {
+		if hits, err = t.probeBase(ctx, keys); err != nil {
+			return err
+		}
+	}
+	if len(hits) == 0 && own != nil {
+		if hits, err = t.probeSet(ctx, own, keys); err != nil {
+			return err
+		}
+	}
+	if len(hits) > 0 {
+		return t.duplicate(rec, t.keyCols, hits[0].KeyOrdinal)
+	}
+	return nil
+}
+
+// probeBase finds the rows of keys that are live in the base and not suppressed by the transaction.
+func (t *TxTable) probeBase(ctx context.Context, keys [][]byte) ([]liveset.Hit, error) {
+	if t.st.truncated || t.baseSet.NumFiles() == 0 {
+		return nil, nil
+	}
+	return t.probeSet(ctx, t.baseSet, keys)
+}
+
+// probeSet finds the rows of keys in set that the transaction did not suppress.
+func (t *TxTable) probeSet(ctx context.Context, set *liveset.Set, keys [][]byte) ([]liveset.Hit, error) {
+	hits, err := t.tx.w.opts.Live.Probe(ctx, t.Ref(), set, t.keyIDs, keys)
+	if err != nil {
+		return nil, err
+	}
+	out := hits[:0:0]
+	for _, h := range hits {
+		if b := t.st.suppressed(h.File.File.Path); b == nil || !b.Contains(h.Pos) {
+			out = append(out, h)
+		}
+	}
+	return out, nil
+}
+
+// putKeysLocked enters the keys of rows about to be appended to the log. On a duplicate the log is as before.
+func (t *TxTable) putKeysLocked(rec arrow.RecordBatch, keys [][]byte) error {
+	log := t.st.log
+	for i, key := range keys {
+		_, live := t.logFindLocked(key)
+		if !live {
+			if r, ok := log.keys.find(key); ok && r >= log.rows {
+				live = true // an earlier row of this batch
+			}
+		}
+		if live {
+			t.rekeyLocked()
+			return t.duplicate(rec, t.keyCols, i)
+		}
+		log.keys.put(key, log.rows+int32(i))
+	}
+	return nil
+}
+
+// logFindLocked finds the key's live row in the log, or says that one is live in a log on its way to a file.
+func (t *TxTable) logFindLocked(key []byte) (row int32, live bool) {
+	if sp := t.spill; sp != nil {
+		if r, ok := sp.log.keys.find(key); ok && !sp.dead(r) {
+			return -1, true
+		}
+	}
+	r, ok := t.st.log.keys.find(key)
+	return r, ok && r < t.st.rows && !t.st.isDead(r)
+}
+
+// rekeyLocked makes the log's key table anew from its rows.
+func (t *TxTable) rekeyLocked() {
+	log := t.st.log
+	if !t.keyed() {
+		return
+	}
+	log.keys = &keyTable{}
+	for i, b := range log.batches {
+		keys, err := encodeKeys(b, t.keyCols)
+		if err != nil {
+			t.st.err = err // cannot happen: the rows were encoded before
+			return
+		}
+		for j, k := range keys {
+			log.keys.put(k, log.starts[i]+int32(j))
+		}
+	}
+}

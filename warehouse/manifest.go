@@ -1,0 +1,452 @@
+package warehouse
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"strconv"
+
+	"github.com/apache/iceberg-go"
+	icetable "github.com/apache/iceberg-go/table"
+	"github.com/google/uuid"
+
+	"github.com/nordisk/skade-pg/internal/storeio"
+)
+
+// defaultMergeFanIn is how many manifests of one size class make a merge. Classes are powers of the fan-in, so a table
+// with n files has at most (fan-in − 1)·log(n) manifests per content and spec, and each entry is rewritten log(n) times.
+const defaultMergeFanIn = 16
+
+const (
+	propMergeEnabled  = "commit.manifest-merge.enabled"
+	propMergeMinCount = "commit.manifest.min-count-to-merge"
+)
+
+// metadataWriter writes the manifests and manifest lists of one snapshot attempt. Files are complete but not durable
+// when a method returns; their paths are in files.
+type metadataWriter struct {
+	fs         *storeio.FS
+	meta       icetable.Metadata // the metadata the attempt builds on: schema, specs, version
+	loc        icetable.LocationProvider
+	snapshotID int64
+	commit     uuid.UUID
+	n          int
+	files      []string
+	listBytes  []byte // of the last manifest list
+}
+
+func newMetadataWriter(fs *storeio.FS, meta icetable.Metadata, snapshotID int64) (*metadataWriter, error) {
+	loc, err := icetable.LoadLocationProvider(meta.Location(), meta.Properties())
+	if err != nil {
+		return nil, fmt.Errorf("location provider: %w", err)
+	}
+	return &metadataWriter{fs: fs, meta: meta, loc: loc, snapshotID: snapshotID, commit: uuid.New()}, nil
+}
+
+// countingWriter counts the bytes it passes on.
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// file creates one metadata file, lets write fill it and closes it.
+func (m *metadataWriter) file(name string, write func(path string, out *countingWriter) error) (err error) {
+	path := m.loc.NewMetadataLocation(name)
+	out, err := m.fs.CreateUnsynced(path)
+	if err != nil {
+		return fmt.Errorf("create %s: %w", name, err)
+	}
+	m.files = append(m.files, path)
+	if err := write(path, &countingWriter{w: out}); err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", name, err), out.Abort())
+	}
+	if err := out.Close(); err != nil {
+		return fmt.Errorf("close %s: %w", name, err)
+	}
+	return nil
+}
+
+func (m *metadataWriter) nextName() string {
+	m.n++
+	return fmt.Sprintf("%s-m%d.avro", m.commit, m.n-1)
+}
+
+// manifest writes one manifest whose entries fill adds.
+func (m *metadataWriter) manifest(content iceberg.ManifestContent, specID int, fill func(*iceberg.ManifestWriter) error) (iceberg.ManifestFile, error) {
+	spec := m.meta.PartitionSpecByID(specID)
+	if spec == nil {
+		return nil, fmt.Errorf("manifest: unknown partition spec %d", specID)
+	}
+	var mf iceberg.ManifestFile
+	err := m.file(m.nextName(), func(path string, out *countingWriter) error {
+		mw, err := iceberg.NewManifestWriter(m.meta.Version(), out, *spec, m.meta.CurrentSchema(), m.snapshotID,
+			iceberg.WithManifestWriterContent(content))
+		if err != nil {
+			return err
+		}
+		if err := fill(mw); err != nil {
+			return err
+		}
+		if err := mw.Close(); err != nil {
+			return err
+		}
+		mf, err = mw.ToManifestFile(path, out.n)
+		return err
+	})
+	return mf, err
+}
+
+// added is a file that a snapshot adds. Seq is its data sequence number, nil for the snapshot's own.
+type added struct {
+	file iceberg.DataFile
+	seq  *int64
+}
+
+// addManifests writes the manifests of added files, one per content and spec.
+func (m *metadataWriter) addManifests(files []added) ([]iceberg.ManifestFile, error) {
+	var out []iceberg.ManifestFile
+	for _, g := range groupBySpec(files, func(a added) iceberg.DataFile { return a.file }) {
+		mf, err := m.manifest(g.content, g.spec, func(w *iceberg.ManifestWriter) error {
+			for _, a := range g.items {
+				if err := w.Add(iceberg.NewManifestEntry(iceberg.EntryStatusADDED, &m.snapshotID, a.seq, nil, a.file)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, mf)
+	}
+	return out, nil
+}
+
+// removeManifests writes manifests that hold nothing but DELETED entries, so that a reader of the change decodes no
+// more than the change.
+func (m *metadataWriter) removeManifests(entries []iceberg.ManifestEntry) ([]iceberg.ManifestFile, error) {
+	var out []iceberg.ManifestFile
+	for _, g := range groupBySpec(entries, iceberg.ManifestEntry.DataFile) {
+		mf, err := m.manifest(g.content, g.spec, func(w *iceberg.ManifestWriter) error {
+			for _, e := range g.items {
+				if err := w.Delete(e); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, mf)
+	}
+	return out, nil
+}
+
+// existingManifest writes a manifest of EXISTING entries. On v3 data entries carry their explicit first_row_id already
+// (readers assign it by inheritance), so the manifest's own is the least of them and reserves no new ids.
+func (m *metadataWriter) existingManifest(content iceberg.ManifestContent, specID int, entries []iceberg.ManifestEntry) (iceberg.ManifestFile, error) {
+	if m.meta.Version() < 3 || content != iceberg.ManifestContentData {
+		return m.manifest(content, specID, func(w *iceberg.ManifestWriter) error {
+			for _, e := range entries {
+				if err := w.Existing(e); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	spec := m.meta.PartitionSpecByID(specID)
+	if spec == nil {
+		return nil, fmt.Errorf("manifest: unknown partition spec %d", specID)
+	}
+	first, err := leastRowID(entries)
+	if err != nil {
+		return nil, err
+	}
+	existing := make([]iceberg.ManifestEntry, len(entries))
+	for i, e := range entries {
+		id, seq := e.SnapshotID(), e.SequenceNum()
+		existing[i] = iceberg.NewManifestEntry(iceberg.EntryStatusEXISTING, &id, &seq, e.FileSequenceNum(), e.DataFile())
+	}
+	var mf iceberg.ManifestFile
+	err = m.file(m.nextName(), func(path string, out *countingWriter) error {
+		var err error
+		mf, _, err = iceberg.WriteManifestV3(path, out, first, *spec, m.meta.CurrentSchema(), m.snapshotID, existing)
+		return err
+	})
+	return mf, err
+}
+
+func leastRowID(entries []iceberg.ManifestEntry) (int64, error) {
+	var first *int64
+	for _, e := range entries {
+		id := e.DataFile().FirstRowID()
+		if id == nil {
+			return 0, fmt.Errorf("data file %s has no first_row_id in a v3 manifest", e.DataFile().FilePath())
+		}
+		if first == nil || *id < *first {
+			first = id
+		}
+	}
+	return *first, nil
+}
+
+// list writes the manifest list. It returns its path and, on v3, the rows ids were reserved for.
+func (m *metadataWriter) list(manifests []iceberg.ManifestFile, seq, firstRowID int64, parent *int64) (path string, rows int64, err error) {
+	name := fmt.Sprintf("snap-%d-0-%s.avro", m.snapshotID, m.commit)
+	err = m.file(name, func(p string, file *countingWriter) error {
+		path = p
+		var buf bytes.Buffer
+		out := io.MultiWriter(file, &buf)
+		defer func() { m.listBytes = buf.Bytes() }()
+		var lw *iceberg.ManifestListWriter
+		var err error
+		if m.meta.Version() >= 3 {
+			lw, err = iceberg.NewManifestListWriterV3(out, m.snapshotID, seq, firstRowID, parent)
+		} else {
+			lw, err = iceberg.NewManifestListWriterV2(out, m.snapshotID, seq, parent)
+		}
+		if err != nil {
+			return err
+		}
+		if err := lw.AddManifests(manifests); err != nil {
+			return err
+		}
+		if next := lw.NextRowID(); next != nil {
+			rows = *next - firstRowID
+		}
+		return lw.Close()
+	})
+	return path, rows, err
+}
+
+type specGroup[T any] struct {
+	content iceberg.ManifestContent
+	spec    int
+	items   []T
+}
+
+// groupBySpec groups by manifest content and partition spec, in order of first appearance.
+func groupBySpec[T any](items []T, file func(T) iceberg.DataFile) []specGroup[T] {
+	var out []specGroup[T]
+next:
+	for _, it := range items {
+		f := file(it)
+		content := manifestContent(f)
+		for i := range out {
+			if out[i].content == content && out[i].spec == int(f.SpecID()) {
+				out[i].items = append(out[i].items, it)
+				continue next
+			}
+		}
+		out = append(out, specGroup[T]{content, int(f.SpecID()), []T{it}})
+	}
+	return out
+}
+
+func manifestContent(f iceberg.DataFile) iceberg.ManifestContent {
+	if f.ContentType() == iceberg.EntryContentData {
+		return iceberg.ManifestContentData
+	}
+	return iceberg.ManifestContentDeletes
+}
+
+// removal names the files a snapshot removes. A deletion vector is named by its puffin file, offset and data file:
+// several share one path.
+type removal struct {
+	data    map[string]seqs
+	deletes map[string]seqs
+}
+
+// seqs are a file's data and file sequence number: manifests outside them need no reading.
+type seqs struct{ data, file int64 }
+
+func newRemoval() *removal { return &removal{map[string]seqs{}, map[string]seqs{}} }
+
+func (r *removal) empty() bool { return len(r.data) == 0 && len(r.deletes) == 0 }
+
+func deleteFileKey(f iceberg.DataFile) string {
+	if !isDV(f) {
+		return f.FilePath()
+	}
+	var off int64
+	if o := f.ContentOffset(); o != nil {
+		off = *o
+	}
+	return f.FilePath() + "#" + strconv.FormatInt(off, 10)
+}
+
+func (r *removal) matches(f iceberg.DataFile) bool {
+	if f.ContentType() == iceberg.EntryContentData {
+		_, ok := r.data[f.FilePath()]
+		return ok
+	}
+	_, ok := r.deletes[deleteFileKey(f)]
+	return ok
+}
+
+// mayBeIn says whether a manifest can hold a file that is still to be found.
+func (r *removal) mayBeIn(mf iceberg.ManifestFile) bool {
+	m := r.data
+	if mf.ManifestContent() != iceberg.ManifestContentData {
+		m = r.deletes
+	}
+	for _, s := range m {
+		if s.file <= mf.SequenceNum() && s.data >= mf.MinSequenceNum() {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *removal) done(f iceberg.DataFile) {
+	if f.ContentType() == iceberg.EntryContentData {
+		delete(r.data, f.FilePath())
+	} else {
+		delete(r.deletes, deleteFileKey(f))
+	}
+}
+
+// carry returns the base's manifests without the removed files: manifests that held one are written again, and the
+// removed entries are returned. all removes every file. The removal is consumed; what is left in it was not found.
+func (m *metadataWriter) carry(ctx context.Context, base []iceberg.ManifestFile, r *removal, all bool) (kept []iceberg.ManifestFile, gone []iceberg.ManifestEntry, err error) {
+	for _, mf := range base {
+		if !mf.HasAddedFiles() && !mf.HasExistingFiles() {
+			continue // nothing but removals of an older snapshot
+		}
+		if !all && !r.mayBeIn(mf) {
+			kept = append(kept, mf)
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		entries, err := readManifest(m.fs, mf)
+		if err != nil {
+			return nil, nil, err
+		}
+		var live []iceberg.ManifestEntry
+		for _, e := range entries {
+			if all || r.matches(e.DataFile()) {
+				gone = append(gone, e)
+				r.done(e.DataFile())
+			} else {
+				live = append(live, e)
+			}
+		}
+		switch {
+		case len(live) == len(entries):
+			kept = append(kept, mf)
+		case len(live) > 0:
+			again, err := m.existingManifest(mf.ManifestContent(), int(mf.PartitionSpecID()), live)
+			if err != nil {
+				return nil, nil, err
+			}
+			kept = append(kept, again)
+		}
+	}
+	return kept, gone, nil
+}
+
+func readManifest(fs *storeio.FS, mf iceberg.ManifestFile) ([]iceberg.ManifestEntry, error) {
+	entries, err := mf.FetchEntries(fs, true)
+	if err != nil {
+		return nil, fmt.Errorf("read manifest %s: %w", mf.FilePath(), err)
+	}
+	return entries, nil
+}
+
+// merge joins manifests of one content, spec and size class when a class is full. Manifests of this snapshot stay as
+// they are, so that its change is readable from them alone.
+func (m *metadataWriter) merge(ctx context.Context, manifests []iceberg.ManifestFile) ([]iceberg.ManifestFile, error) {
+	props := m.meta.Properties()
+	if !props.GetBool(propMergeEnabled, true) {
+		return manifests, nil
+	}
+	fanIn := max(2, int(props.GetInt64(propMergeMinCount, defaultMergeFanIn)))
+	type class struct {
+		content iceberg.ManifestContent
+		spec    int32
+		size    int
+	}
+	classes := map[class][]int{}
+	var order []class
+	for i, mf := range manifests {
+		if mf.SnapshotID() == m.snapshotID {
+			continue
+		}
+		c := class{mf.ManifestContent(), mf.PartitionSpecID(), sizeClass(mf, fanIn)}
+		if _, ok := classes[c]; !ok {
+			order = append(order, c)
+		}
+		classes[c] = append(classes[c], i)
+	}
+	merged := make(map[int]iceberg.ManifestFile) // first member → the merged manifest; other members → nil
+	for _, c := range order {
+		members := classes[c]
+		if len(members) < fanIn {
+			continue
+		}
+		var entries []iceberg.ManifestEntry
+		for _, i := range members {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			es, err := readManifest(m.fs, manifests[i])
+			if err != nil {
+				return nil, err
+			}
+			entries = append(entries, es...)
+			merged[i] = nil
+		}
+		mf, err := m.existingManifest(c.content, int(c.spec), entries)
+		if err != nil {
+			return nil, fmt.Errorf("merge manifests: %w", err)
+		}
+		merged[members[0]] = mf
+	}
+	if len(merged) == 0 {
+		return manifests, nil
+	}
+	out := make([]iceberg.ManifestFile, 0, len(manifests))
+	for i, mf := range manifests {
+		if repl, ok := merged[i]; ok {
+			if mf = repl; mf == nil {
+				continue
+			}
+		}
+		out = append(out, mf)
+	}
+	return out, nil
+}
+
+// sizeClass is the logarithm of a manifest's live entries to the base fanIn.
+func sizeClass(mf iceberg.ManifestFile, fanIn int) int {
+	n := uint(max(1, int(mf.AddedDataFiles())+int(mf.ExistingDataFiles())))
+	return (bits.Len(n) - 1) / max(1, bits.Len(uint(fanIn))-1)
+}
+
+// newSnapshotID returns an id no snapshot of the table has.
+func newSnapshotID(meta icetable.Metadata) int64 {
+	for {
+		u := uuid.New()
+		var id int64
+		for i := range 8 {
+			id = id<<8 | int64(u[i]^u[i+8])
+		}
+		id &= 1<<63 - 1
+		if id != 0 && (meta == nil || meta.SnapshotByID(id) == nil) {
+			return id
+		}
+	}
+}
