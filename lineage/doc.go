@@ -20,7 +20,7 @@
 //
 // # Errors
 //
-// ErrClosed, ErrStarted; a sink's own errors are logged and counted, never returned to a writer.
+// ErrStarted, ErrContextTooLarge, ErrMalformedContext; a sink's own errors are logged and counted, never returned to a writer.
 //
 // # What it does not do
 //

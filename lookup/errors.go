@@ -14,6 +14,4 @@ var (
 	ErrReservedColumn = errors.New("column name is reserved")
 	// ErrSeveralRows is returned by a strict lookup that found more than one row (21000).
 	ErrSeveralRows = errors.New("lookup found more than one row")
-
-	errSkeleton = errors.New("lookup: skeleton")
 )

@@ -2,109 +2,295 @@ package lookup
 
 import (
 	"context"
-	"time"
+	"fmt"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
-	"github.com/apache/iceberg-go/table"
+	"github.com/zeebo/xxh3"
 
-	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/liveset"
 )
-
-// ColKeyOrdinal is the last column of LookupMany's result: bigint, 0-based.
-const ColKeyOrdinal = "_key_ordinal"
 
 // Options opens a Lookup. Live is required.
 type Options struct {
 	Live *liveset.Cache
-	// CacheBytes bounds the row cache, in bytes of its own reckoning (about 1 KiB for a narrow row). 0 is 64 MiB;
-	// negative turns it off.
+	// CacheBytes bounds the row cache, in bytes of its own reckoning (about 1.5 KiB for a row of three columns). 0 is
+	// 128 MiB; negative turns it off.
 	CacheBytes int64
 }
 
 // Lookup looks up keys. Safe for concurrent use.
 type Lookup struct {
 	opts Options
+	rows *rowCache
+
+	mu struct {
+		sync.Mutex
+		prepared map[string]*Lookuper
+	}
 }
+
+// maxPrepared bounds the prepared targets kept; past it they are prepared afresh.
+const maxPrepared = 1024
 
 // New returns a Lookup. It starts no goroutine.
-func New(o Options) *Lookup { return &Lookup{opts: o} }
-
-// Target says what is looked up in. The zero SnapshotID with Cut is the state current at the cut.
-type Target struct {
-	Cut   *catalog.Cut
-	Ident table.Identifier
-	// AsOf pins an earlier state (a resolved bound); nil is the cut's.
-	AsOf *AsOf
-	// Live, when set, is what is probed instead: a transaction's base plus its own writes.
-	Live *liveset.Set
-	// KeyColumns names the key; nil is the table's identifier fields in schema order.
-	KeyColumns []string
-	// Schema is the schema of the rows; nil is the state's. Columns, when not nil, keeps only these of it.
-	Schema  *iceberg.Schema
-	Columns []string
+func New(o Options) *Lookup {
+	if o.CacheBytes == 0 {
+		o.CacheBytes = 128 << 20
+	}
+	l := &Lookup{opts: o}
+	if o.CacheBytes > 0 {
+		l.rows = newRowCache(o.CacheBytes)
+	}
+	l.mu.prepared = make(map[string]*Lookuper)
+	return l
 }
 
-// AsOf is a resolved bound.
-type AsOf struct {
-	// Metadata knows the snapshot.
-	Metadata table.Metadata
-	// Snapshot is nil for the empty state.
-	Snapshot *int64
-	Schema   *iceberg.Schema
-	Time     time.Time
+// Columns describes the rows and the key of a target, without reading data. Errors: iceberg-go's
+// catalog.ErrNoSuchTable, ErrNoKey, ErrUnknownColumn, ErrKeyType.
+func (l *Lookup) Columns(ctx context.Context, t Target) (*Columns, error) {
+	b, err := bind(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return b.cols, nil
 }
-
-// Columns describes a lookup without reading data.
-type Columns struct {
-	// Schema is the shape of the rows, Key that of a key.
-	Schema, Key *arrow.Schema
-	Table       *iceberg.Schema
-	KeyIDs      []int
-}
-
-// Columns describes the rows and the key of a target.
-func (l *Lookup) Columns(ctx context.Context, t Target) (*Columns, error) { return nil, errSkeleton }
 
 // Prepare binds a target. A Lookuper holds no file open and needs no Close; keep it as long as its state is wanted.
-func (l *Lookup) Prepare(ctx context.Context, t Target) (*Lookuper, error) { return nil, errSkeleton }
+// Preparing the same state again is cheap. Errors: as Columns, and liveset's.
+func (l *Lookup) Prepare(ctx context.Context, t Target) (*Lookuper, error) {
+	b, err := bind(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	id := b.identity(t.Strict)
+	if t.Live == nil {
+		l.mu.Lock()
+		p := l.mu.prepared[id]
+		l.mu.Unlock()
+		if p != nil {
+			return p, nil
+		}
+	}
+	p := &Lookuper{l: l, b: b, set: t.Live, rows: l.rows, strict: t.Strict,
+		owner: xxh3.HashString(id), shape: xxh3.HashString(b.ref.UUID.String() + b.shape())}
+	for _, kid := range b.cols.KeyIDs {
+		p.keyTypes = append(p.keyTypes, keyType(b, kid))
+	}
+	if p.empty, err = emptyBatch(b.cols.Schema); err != nil {
+		return nil, err
+	}
+	switch {
+	case t.Live != nil:
+		p.own = true
+		return p, nil
+	case b.snapshot == nil:
+		p.set = liveset.Empty()
+	default:
+		if p.set, err = l.opts.Live.At(ctx, b.ref, *b.snapshot); err != nil {
+			return nil, fmt.Errorf("live set of snapshot %d: %w", *b.snapshot, err)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.mu.prepared) >= maxPrepared {
+		clear(l.mu.prepared)
+	}
+	l.mu.prepared[id] = p
+	return p, nil
+}
+
+func keyType(b *bound, id int) iceberg.Type {
+	for _, sc := range append([]*iceberg.Schema{b.ref.Metadata.CurrentSchema()}, b.ref.Metadata.Schemas()...) {
+		if t, ok := sc.FindTypeByID(id); ok {
+			return t
+		}
+	}
+	return iceberg.PrimitiveTypes.Int64
+}
+
+func emptyBatch(sc *arrow.Schema) (arrow.RecordBatch, error) {
+	cols := make([]arrow.Array, sc.NumFields())
+	for i, f := range sc.Fields() {
+		cols[i] = array.MakeArrayOfNull(memory.DefaultAllocator, f.Type, 0)
+	}
+	return array.NewRecordBatch(sc, cols, 0), nil
+}
 
 // Lookuper is one table at one state with one key. Safe for concurrent use.
 type Lookuper struct {
-	cols *Columns
+	l        *Lookup
+	b        *bound
+	set      *liveset.Set
+	rows     *rowCache
+	keyTypes []iceberg.Type
+	empty    arrow.RecordBatch
+	owner    uint64 // names (table, snapshot, key, rows' schema) in the cache
+	shape    uint64 // names (table, rows' schema) in the cache
+	own      bool   // a transaction's own writes: nothing is kept under owner
+	strict   bool
 }
 
 // Columns returns the shape of rows and key.
-func (p *Lookuper) Columns() *Columns { return p.cols }
+func (p *Lookuper) Columns() *Columns { return p.b.cols }
 
-// Lookup returns the live rows of one key, given as row 0 of a batch whose columns are the key columns or a leading
-// prefix of the identifier fields. The batch is the caller's to Release; it has no rows when the key has none.
-func (p *Lookuper) Lookup(ctx context.Context, key arrow.RecordBatch) (arrow.RecordBatch, error) {
-	return nil, errSkeleton
-}
-
-// LookupMany returns the live rows of every key of a batch, with _key_ordinal as last column, ordered by it.
-func (p *Lookuper) LookupMany(ctx context.Context, keys arrow.RecordBatch) (arrow.RecordBatch, error) {
-	return nil, errSkeleton
-}
-
-// Get returns the live rows of one key. It allocates nothing when the rows are cached.
+// Get returns the live rows of one key. The batch is the caller's to Release; it has no rows when the key has none. When
+// the rows are cached nothing is read and nothing allocated (K6). Errors: ErrKeyType, ErrSeveralRows.
 func (p *Lookuper) Get(ctx context.Context, k *Key) (arrow.RecordBatch, error) {
-	return nil, errSkeleton
+	if k.err != nil {
+		return nil, k.err
+	}
+	if k.null {
+		return p.none(), nil
+	}
+	return p.find(ctx, k.buf, k.parts)
 }
 
-// Key builds one key, part by part, without allocation once warm. It belongs to one goroutine.
-type Key struct {
-	p   *Lookuper
-	buf []byte
+// Lookup returns the live rows of one key, given as row 0 of a batch whose columns are the key columns or, for identifier
+// fields, a leading part of them. The batch is the caller's to Release. Errors: ErrKeyType, ErrSeveralRows.
+func (p *Lookuper) Lookup(ctx context.Context, key arrow.RecordBatch) (arrow.RecordBatch, error) {
+	if key.NumRows() == 0 {
+		return p.none(), nil
+	}
+	row := key.NewSlice(0, 1)
+	defer row.Release()
+	keys, parts, err := p.encodeRows(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	if keys[0] == nil {
+		return p.none(), nil
+	}
+	return p.find(ctx, keys[0], parts)
 }
 
-// NewKey returns an empty key of p.
-func (p *Lookuper) NewKey() *Key { return &Key{p: p} }
+func (p *Lookuper) none() arrow.RecordBatch {
+	p.empty.Retain()
+	return p.empty
+}
 
-// Reset empties the key.
-func (k *Key) Reset() *Key { k.buf = k.buf[:0]; return k }
+// find answers from the cache, else probes, reads and keeps. The number of parts is a property of the encoded key's
+// length and kinds, so a prefix and a full key never share an entry: a prefix is one byte longer in the cache.
+func (p *Lookuper) find(ctx context.Context, key []byte, parts int) (arrow.RecordBatch, error) {
+	ck := key
+	if parts < len(p.b.kinds) {
+		ck = append(append(make([]byte, 0, len(key)+1), key...), byte(parts))
+	}
+	if !p.own {
+		if rows := p.rows.get(p.owner, ck); rows != nil {
+			return rows, nil
+		}
+	}
+	hits, err := p.probe(ctx, [][]byte{key}, parts)
+	if err != nil {
+		return nil, err
+	}
+	if p.strict && len(hits) > 1 {
+		return nil, fmt.Errorf("%w: %d rows", ErrSeveralRows, len(hits))
+	}
+	rows, err := p.read(ctx, hits)
+	if err != nil {
+		return nil, err
+	}
+	if !p.own {
+		p.rows.put(p.owner, ck, rows)
+	}
+	return rows, nil
+}
 
-// Append adds the next part. Errors: ErrKeyType.
-func (k *Key) Append(v iceberg.Literal) error { return errSkeleton }
+// probe finds the live rows of keys of the given number of parts.
+func (p *Lookuper) probe(ctx context.Context, keys [][]byte, parts int) ([]liveset.Hit, error) {
+	var hits []liveset.Hit
+	var err error
+	switch ids := p.b.cols.KeyIDs; {
+	case p.b.prefixOf != nil:
+		hits, err = p.l.opts.Live.ProbePrefix(ctx, p.b.ref, p.set, p.b.prefixOf, parts, keys)
+	case parts < len(ids):
+		hits, err = p.l.opts.Live.ProbePrefix(ctx, p.b.ref, p.set, ids, parts, keys)
+	default:
+		hits, err = p.l.opts.Live.Probe(ctx, p.b.ref, p.set, ids, keys)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("probe keys: %w", err)
+	}
+	return hits, nil
+}
+
+// read returns the rows of hits. A single row is kept by its place, which no commit changes (K5).
+func (p *Lookuper) read(ctx context.Context, hits []liveset.Hit) (arrow.RecordBatch, error) {
+	if len(hits) == 0 {
+		return p.none(), nil
+	}
+	var key []byte
+	if len(hits) == 1 && p.rows != nil {
+		key = rowKey(make([]byte, 0, 160), hits[0].File.File.Path, hits[0].Pos)
+		if rows := p.rows.get(p.shape, key); rows != nil {
+			return rows, nil
+		}
+	}
+	rows, err := p.l.opts.Live.ReadHits(ctx, p.b.ref, p.b.cols.Table, liveset.MetaColumns{}, hits)
+	if err != nil {
+		return nil, fmt.Errorf("read found rows: %w", err)
+	}
+	if key != nil {
+		p.rows.put(p.shape, key, rows)
+	}
+	return rows, nil
+}
+
+// LookupMany returns the live rows of every key of a batch, with _key_ordinal as last column, ordered by it; duplicates
+// of a key are kept, a key with a NULL part has no rows. Pages are read once for all keys. Errors: ErrKeyType,
+// ErrReservedColumn, ErrSeveralRows.
+func (p *Lookuper) LookupMany(ctx context.Context, keys arrow.RecordBatch) (arrow.RecordBatch, error) {
+	sc, err := p.ManySchema()
+	if err != nil {
+		return nil, err
+	}
+	encoded, parts, err := p.encodeRows(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	probes, ordinals := make([][]byte, 0, len(encoded)), make([]int64, 0, len(encoded))
+	for i, k := range encoded {
+		if k != nil {
+			probes, ordinals = append(probes, k), append(ordinals, int64(i))
+		}
+	}
+	hits, err := p.probe(ctx, probes, parts)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]int64, len(hits))
+	for i, h := range hits {
+		out[i] = ordinals[h.KeyOrdinal]
+		if p.strict && i > 0 && out[i] == out[i-1] {
+			return nil, fmt.Errorf("%w: key %d", ErrSeveralRows, out[i])
+		}
+	}
+	rows := p.empty
+	if len(hits) > 0 {
+		if rows, err = p.l.opts.Live.ReadHits(ctx, p.b.ref, p.b.cols.Table, liveset.MetaColumns{}, hits); err != nil {
+			return nil, fmt.Errorf("read found rows: %w", err)
+		}
+		defer rows.Release()
+	}
+	b := array.NewInt64Builder(memory.DefaultAllocator)
+	b.AppendValues(out, nil)
+	cols := append(append([]arrow.Array(nil), rows.Columns()...), b.NewArray())
+	return array.NewRecordBatch(sc, cols, int64(len(hits))), nil
+}
+
+// ManySchema is the shape of LookupMany's batches. Errors: ErrReservedColumn.
+func (p *Lookuper) ManySchema() (*arrow.Schema, error) {
+	fields := p.b.cols.Schema.Fields()
+	for _, f := range fields {
+		if f.Name == ColKeyOrdinal {
+			return nil, fmt.Errorf("%w: %q", ErrReservedColumn, ColKeyOrdinal)
+		}
+	}
+	return arrow.NewSchema(append(append([]arrow.Field(nil), fields...),
+		arrow.Field{Name: ColKeyOrdinal, Type: arrow.PrimitiveTypes.Int64}), nil), nil
+}
