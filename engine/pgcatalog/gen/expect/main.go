@@ -1,0 +1,234 @@
+// Command expect records what a real PostgreSQL 15 answers: the catalog rows of the schema of testdata/schema.sql (sales.json) and
+// the results of the catalog queries that clients send (corpus.json). expect.sh makes the cluster and runs it.
+//
+// OIDs of the schema's objects differ between servers: they are written as <name>.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// result is a query and its answer.
+type result struct {
+	Name    string     `json:"name"`
+	SQL     string     `json:"sql"`
+	Columns []string   `json:"columns,omitempty"`
+	Types   []uint32   `json:"types,omitempty"`
+	Rows    [][]string `json:"rows,omitempty"` // NULL is "\N"
+	Error   string     `json:"error,omitempty"`
+}
+
+// userRows are the conditions that select the schema's own rows.
+var userRows = map[string]string{
+	"pg_catalog.pg_class":             "relnamespace = 'sales'::regnamespace",
+	"pg_catalog.pg_attribute":         "attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'sales'::regnamespace) AND attnum > 0",
+	"pg_catalog.pg_type":              "typnamespace = 'sales'::regnamespace",
+	"pg_catalog.pg_index":             "indrelid = 'sales.orders'::regclass",
+	"pg_catalog.pg_constraint":        "connamespace = 'sales'::regnamespace",
+	"pg_catalog.pg_rewrite":           "ev_class = 'sales.v'::regclass",
+	"pg_catalog.pg_namespace":         "nspname = 'sales'",
+	"pg_catalog.pg_description":       "objoid = 'sales.orders'::regclass",
+	"pg_catalog.pg_database":          "datname = current_database()",
+	"pg_catalog.pg_authid":            "oid = 10",
+	"pg_catalog.pg_roles":             "oid = 10",
+	"pg_catalog.pg_user":              "usesysid = 10",
+	"pg_catalog.pg_shadow":            "usesysid = 10",
+	"pg_catalog.pg_tables":            "schemaname = 'sales'",
+	"pg_catalog.pg_views":             "schemaname = 'sales'",
+	"pg_catalog.pg_indexes":           "schemaname = 'sales'",
+	"pg_catalog.pg_stat_user_indexes": "true",
+
+	"information_schema.schemata":                "schema_name = 'sales'",
+	"information_schema.tables":                  "table_schema = 'sales'",
+	"information_schema.columns":                 "table_schema = 'sales'",
+	"information_schema.views":                   "table_schema = 'sales'",
+	"information_schema.element_types":           "object_schema = 'sales'",
+	"information_schema.column_udt_usage":        "table_schema = 'sales'",
+	"information_schema.key_column_usage":        "table_schema = 'sales'",
+	"information_schema.table_constraints":       "table_schema = 'sales'",
+	"information_schema.constraint_column_usage": "table_schema = 'sales'",
+	"information_schema.constraint_table_usage":  "table_schema = 'sales'",
+	"information_schema.check_constraints":       "constraint_schema = 'sales'",
+	"information_schema.role_table_grants":       "table_schema = 'sales'",
+	"information_schema.table_privileges":        "table_schema = 'sales'",
+	"information_schema.column_privileges":       "table_schema = 'sales'",
+}
+
+func main() {
+	dsn := flag.String("dsn", "", "connection string of a database that holds testdata/schema.sql")
+	logs := flag.String("logs", "", "folder of recorded statement logs, in the format of PostgreSQL's log_statement = all")
+	out := flag.String("o", "testdata", "output folder")
+	flag.Parse()
+	if err := run(context.Background(), *dsn, *logs, *out); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, dsn, logs, out string) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	names, err := objectNames(ctx, conn)
+	if err != nil {
+		return err
+	}
+	var sales []result
+	for name, where := range userRows {
+		sales = append(sales, query(ctx, conn, names, name, "SELECT * FROM "+name+" WHERE "+where))
+	}
+	sort.Slice(sales, func(i, j int) bool { return sales[i].Name < sales[j].Name })
+	if err := save(filepath.Join(out, "sales.json"), sales); err != nil || logs == "" {
+		return err
+	}
+	statements, err := readLogs(logs)
+	if err != nil {
+		return err
+	}
+	var corpus []result
+	for _, s := range statements {
+		corpus = append(corpus, query(ctx, conn, names, s[0], s[1]))
+	}
+	return save(filepath.Join(out, "corpus.json"), corpus)
+}
+
+// objectNames maps the OIDs of the schema's objects to their tokens.
+func objectNames(ctx context.Context, conn *pgx.Conn) (map[string]string, error) {
+	rows, err := conn.Query(ctx, `
+SELECT oid::text, '<sales>' FROM pg_namespace WHERE nspname = 'sales'
+UNION ALL SELECT oid::text, '<' || relname || '>' FROM pg_class WHERE relnamespace = 'sales'::regnamespace
+UNION ALL SELECT oid::text, '<type ' || typname || '>' FROM pg_type WHERE typnamespace = 'sales'::regnamespace
+UNION ALL SELECT oid::text, '<constraint ' || conname || '>' FROM pg_constraint WHERE connamespace = 'sales'::regnamespace
+UNION ALL SELECT oid::text, '<rule ' || rulename || '>' FROM pg_rewrite WHERE ev_class = 'sales.v'::regclass`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	names := map[string]string{}
+	for rows.Next() {
+		var oid, token string
+		if err := rows.Scan(&oid, &token); err != nil {
+			return nil, err
+		}
+		names[oid] = token
+	}
+	return names, rows.Err()
+}
+
+// recorded are the OIDs of the recording.
+var recorded = map[string]string{"16386": "<orders>", "16393": "<v>"}
+
+var word = regexp.MustCompile(`\d+`)
+
+func query(ctx context.Context, conn *pgx.Conn, names map[string]string, name, sql string) result {
+	r := result{Name: name, SQL: sql}
+	oids := map[string]string{}
+	for oid, token := range names {
+		oids[token] = oid
+	}
+	sql = word.ReplaceAllStringFunc(sql, func(n string) string {
+		if oid := oids[recorded[n]]; oid != "" {
+			return oid
+		}
+		return n
+	})
+	results, err := conn.PgConn().Exec(ctx, sql).ReadAll()
+	if err != nil {
+		r.Error = err.Error()
+		return r
+	}
+	last := results[len(results)-1]
+	for _, f := range last.FieldDescriptions {
+		r.Columns = append(r.Columns, f.Name)
+		r.Types = append(r.Types, f.DataTypeOID)
+	}
+	for _, row := range last.Rows {
+		cells := make([]string, len(row))
+		for i, v := range row {
+			if v == nil {
+				cells[i] = `\N`
+				continue
+			}
+			cells[i] = word.ReplaceAllStringFunc(string(v), func(n string) string {
+				if token := names[n]; token != "" {
+					return token
+				}
+				return n
+			})
+		}
+		r.Rows = append(r.Rows, cells)
+	}
+	return r
+}
+
+var (
+	entry  = regexp.MustCompile(`^<<[^>]*>> (\w+):  (.*)`)
+	start  = regexp.MustCompile(`^(?:statement|execute [^:]*): `)
+	params = regexp.MustCompile(`\$(\d+) = ('(?:[^']|'')*'|NULL)`)
+)
+
+// readLogs gives name and text of every catalog query in the logs, parameters filled in, each text once.
+func readLogs(dir string) ([][2]string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.log"))
+	if err != nil {
+		return nil, err
+	}
+	sort.Strings(files)
+	var out [][2]string
+	seen := map[string]bool{}
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		var texts []string
+		for _, line := range strings.Split(strings.TrimRight(string(raw), "\n"), "\n") {
+			m := entry.FindStringSubmatch(line)
+			switch {
+			case m == nil && len(texts) > 0:
+				texts[len(texts)-1] += "\n" + strings.TrimPrefix(line, "\t")
+			case m == nil:
+			case m[1] == "DETAIL" && len(texts) > 0:
+				for _, p := range params.FindAllStringSubmatch(m[2], -1) {
+					texts[len(texts)-1] = regexp.MustCompile(`\$`+p[1]+`\b`).ReplaceAllLiteralString(texts[len(texts)-1], p[2])
+				}
+			case m[1] == "LOG" && start.MatchString(m[2]):
+				texts = append(texts, start.ReplaceAllString(m[2], ""))
+			default:
+				texts = append(texts, "")
+			}
+		}
+		n := 0
+		for _, text := range texts {
+			lower := strings.ToLower(strings.TrimSpace(text))
+			catalog := strings.Contains(lower, "pg_") || strings.Contains(lower, "information_schema") || strings.Contains(lower, "current_schema")
+			if !catalog || seen[text] || !(strings.HasPrefix(lower, "select") || strings.HasPrefix(lower, "with")) || strings.Contains(lower, "advisory") {
+				continue
+			}
+			seen[text] = true
+			n++
+			out = append(out, [2]string{fmt.Sprintf("%s/%d", strings.TrimSuffix(filepath.Base(f), ".log"), n), text})
+		}
+	}
+	return out, nil
+}
+
+func save(path string, v any) error {
+	raw, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(raw, '\n'), 0o644)
+}
