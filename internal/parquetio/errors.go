@@ -3,6 +3,8 @@ package parquetio
 import (
 	"errors"
 	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
 )
 
 var (
@@ -43,3 +45,12 @@ type TypeError struct {
 func (e *TypeError) Error() string {
 	return fmt.Sprintf("parquetio: %s: field %d is stored as %s and cannot be read as %s", e.Path, e.FieldID, e.From, e.To)
 }
+
+// DuplicateKeyError is returned by Writer.Close when WriterOptions.Unique is set and two rows have one key. Key is keyindex's
+// encoding, Row the second row.
+type DuplicateKeyError struct {
+	Key []byte
+	Row arrow.RecordBatch
+}
+
+func (e *DuplicateKeyError) Error() string { return "parquetio: two rows have the same key" }

@@ -1,0 +1,239 @@
+package parquetio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"runtime/debug"
+	"sync"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/metadata"
+	"github.com/apache/arrow-go/v18/parquet/schema"
+
+	"github.com/nordisk/skade-pg/internal/storeio"
+)
+
+// scanBuffer is how many bytes a column's stream reads at once in a scan.
+const scanBuffer = 512 << 10
+
+// Reader is an opened Parquet file: its footer and what was read of its page indexes, dictionaries and bloom filters. Safe for concurrent
+// use; it holds no descriptor of its own.
+type Reader struct {
+	path   string
+	file   storeio.RangeFile
+	meta   *metadata.FileMetaData
+	fields []fileField
+	starts []int64 // first position of each row group, and the number of rows
+	hasIDs bool
+
+	mu     sync.Mutex // guards what is filled in lazily below
+	plans  []*plan
+	groups []groupCache
+}
+
+// fileField is a top-level column of the file.
+type fileField struct {
+	id    int // -1 = none
+	name  string
+	first int // leaves [first, last)
+	last  int
+	flat  *schema.Column // nil when nested
+}
+
+// groupCache is what has been read of a row group, per leaf.
+type groupCache struct {
+	pages  [][]pageAt
+	dicts  []*dictionary
+	blooms []*Bloom
+}
+
+// Open reads the footer of the file at path (a location or a path). size ≤ 0 asks the file system; another size than the file has is
+// damage. Errors: ErrMissingFile, *DamagedError.
+func Open(ctx context.Context, fsys *storeio.FS, path string, size int64) (r *Reader, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	f, err := fsys.OpenRange(storeio.PathOf(path))
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	if size > 0 && f.Size() != size {
+		return nil, &DamagedError{Path: path, Offset: -1, Err: fmt.Errorf("file has %d bytes, metadata says %d", f.Size(), size)}
+	}
+	r = &Reader{path: path, file: f}
+	defer r.guard(&err)
+	pq, err := file.NewParquetReader(r.source(ctx), file.WithReadProps(scanProperties()))
+	if err != nil {
+		return nil, r.damaged(err)
+	}
+	r.meta = pq.MetaData()
+	if err := r.describe(); err != nil {
+		return nil, r.damaged(err)
+	}
+	return r, nil
+}
+
+func openError(path string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %s", ErrMissingFile, path)
+	}
+	return fmt.Errorf("open %s: %w", path, err)
+}
+
+func scanProperties() *parquet.ReaderProperties {
+	p := parquet.NewReaderProperties(memory.DefaultAllocator)
+	p.BufferedStreamEnabled = true
+	p.BufferSize = scanBuffer
+	return p
+}
+
+// describe takes the columns and row groups from the footer and checks what later code relies on.
+func (r *Reader) describe() error {
+	root := r.meta.Schema.Root()
+	leaf := 0
+	for i := range root.NumFields() {
+		n := root.Field(i)
+		f := fileField{id: int(n.FieldID()), name: n.Name(), first: leaf}
+		leaf += countLeaves(n)
+		f.last = leaf
+		if f.id >= 0 {
+			r.hasIDs = true
+		}
+		if _, ok := n.(*schema.PrimitiveNode); ok && f.last == f.first+1 {
+			if c := r.meta.Schema.Column(f.first); c.MaxRepetitionLevel() == 0 && c.MaxDefinitionLevel() <= 1 {
+				f.flat = c
+			}
+		}
+		r.fields = append(r.fields, f)
+	}
+	at := int64(0)
+	for g := range r.meta.NumRowGroups() {
+		rg := r.meta.RowGroup(g)
+		if rg.NumColumns() != leaf {
+			return fmt.Errorf("row group %d has %d columns, schema %d", g, rg.NumColumns(), leaf)
+		}
+		if rg.NumRows() < 0 {
+			return fmt.Errorf("row group %d has %d rows", g, rg.NumRows())
+		}
+		r.starts = append(r.starts, at)
+		at += rg.NumRows()
+	}
+	r.starts = append(r.starts, at)
+	if at != r.meta.NumRows {
+		return fmt.Errorf("row groups have %d rows, footer says %d", at, r.meta.NumRows)
+	}
+	r.groups = make([]groupCache, r.meta.NumRowGroups())
+	for g := range r.groups {
+		r.groups[g] = groupCache{pages: make([][]pageAt, leaf), dicts: make([]*dictionary, leaf), blooms: make([]*Bloom, leaf)}
+	}
+	return nil
+}
+
+func countLeaves(n schema.Node) int {
+	g, ok := n.(*schema.GroupNode)
+	if !ok {
+		return 1
+	}
+	sum := 0
+	for i := range g.NumFields() {
+		sum += countLeaves(g.Field(i))
+	}
+	return sum
+}
+
+// guard turns a panic of the decoder into a *DamagedError (P3): arrow-go panics on some malformed input.
+func (r *Reader) guard(err *error) {
+	if p := recover(); p != nil {
+		*err = &DamagedError{Path: r.path, Offset: -1, Err: fmt.Errorf("decoder panic: %v\n%s", p, debug.Stack())}
+	}
+}
+
+// damaged wraps a decoding error. Errors that do not speak of the file's bytes pass.
+func (r *Reader) damaged(err error) error {
+	var d *DamagedError
+	var t *TypeError
+	if err == nil || errors.As(err, &d) || errors.As(err, &t) || errors.Is(err, ErrMissingFile) || errors.Is(err, ErrNoFieldIDs) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return openError(r.path, err)
+	}
+	return &DamagedError{Path: r.path, Offset: -1, Err: err}
+}
+
+// Close gives the file up. Reads under way, and reads after it, still work; it exists so that callers can say when they are done.
+func (r *Reader) Close() error { return r.file.Close() }
+
+// Path is the path the file was opened by.
+func (r *Reader) Path() string { return r.path }
+
+// Rows is the number of rows.
+func (r *Reader) Rows() int64 { return r.meta.NumRows }
+
+// Size is the file's size in bytes.
+func (r *Reader) Size() int64 { return r.file.Size() }
+
+// MemorySize is about how many bytes of memory the reader holds.
+func (r *Reader) MemorySize() int64 {
+	return int64(r.meta.Size())*4 + int64(len(r.groups)*len(r.fields))*96 + 512
+}
+
+// FieldIDs are the field ids of the file's top-level columns in file order, -1 for one without; nil when no column has any.
+func (r *Reader) FieldIDs() []int {
+	if !r.hasIDs {
+		return nil
+	}
+	ids := make([]int, len(r.fields))
+	for i, f := range r.fields {
+		ids[i] = f.id
+	}
+	return ids
+}
+
+// source is the file as arrow-go wants it: reads are counted in ctx's counters and end when ctx does.
+func (r *Reader) source(ctx context.Context) *source {
+	return &source{ctx: ctx, f: r.file, c: countersOf(ctx)}
+}
+
+type source struct {
+	ctx context.Context
+	f   storeio.RangeFile
+	c   *Counters
+	at  int64
+}
+
+func (s *source) ReadAt(p []byte, off int64) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := s.f.ReadAt(p, off)
+	s.c.Reads.Add(1)
+	s.c.Bytes.Add(int64(n))
+	return n, err
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.ReadAt(p, s.at)
+	s.at += int64(n)
+	return n, err
+}
+
+func (s *source) Seek(off int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		off += s.at
+	case io.SeekEnd:
+		off += s.f.Size()
+	}
+	if off < 0 {
+		return 0, fmt.Errorf("seek before the start of %s", s.f.Path())
+	}
+	s.at = off
+	return off, nil
+}

@@ -1,0 +1,236 @@
+package parquetio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/iceberg-go"
+
+	"github.com/nordisk/skade-pg/internal/storeio"
+)
+
+// RowsAt reads the rows at positions (ascending, may repeat) in the projected schema, one row each, in that order. Of flat columns it reads and
+// inflates only the pages that hold them, adjacent pages in one read. The caller releases the batch.
+func (r *Reader) RowsAt(ctx context.Context, sc *iceberg.Schema, nm iceberg.NameMapping, positions []uint32) (rec arrow.RecordBatch, err error) {
+	defer r.guard(&err)
+	p, err := r.planFor(ctx, sc, nm)
+	if err != nil {
+		return nil, r.damaged(err)
+	}
+	for i, pos := range positions {
+		if int64(pos) >= r.Rows() || i > 0 && pos < positions[i-1] {
+			return nil, fmt.Errorf("%w: %s has %d rows, position %d", ErrPosition, r.path, r.Rows(), pos)
+		}
+	}
+	rec, err = r.rowsAt(ctx, p, positions)
+	return rec, r.damaged(err)
+}
+
+func (r *Reader) rowsAt(ctx context.Context, p *plan, positions []uint32) (arrow.RecordBatch, error) {
+	cols := make([]arrow.Array, len(p.cols))
+	defer releaseAll(cols)
+	vecs := make([]*vector, len(p.cols))
+	for _, i := range p.flat {
+		vecs[i] = newVector(&p.cols[i].conv, len(positions))
+	}
+	s := r.source(ctx)
+	for at := 0; at < len(positions); {
+		g := r.groupOf(positions[at])
+		end := at + sort.Search(len(positions)-at, func(i int) bool { return int64(positions[at+i]) >= r.starts[g+1] })
+		if err := r.gatherGroup(s, p, vecs, g, positions[at:end]); err != nil {
+			return nil, err
+		}
+		at = end
+	}
+	for i := range p.cols {
+		c, dt := &p.cols[i], p.arrow.Field(i).Type
+		var err error
+		switch c.from {
+		case fromFlat:
+			cols[i] = vecs[i].array(dt)
+		case fromNowhere:
+			cols[i], err = c.absent(ctx, dt, len(positions))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if p.nested != nil {
+		if err := r.nestedAt(ctx, p, cols, positions); err != nil {
+			return nil, err
+		}
+	}
+	return array.NewRecordBatch(p.arrow, cols, int64(len(positions))), nil
+}
+
+func (r *Reader) groupOf(pos uint32) int {
+	return sort.Search(len(r.starts), func(i int) bool { return r.starts[i] > int64(pos) }) - 1
+}
+
+// wantedPage is a page to fetch for a column.
+type wantedPage struct {
+	page int
+	raw  []byte
+}
+
+// gatherGroup appends the flat columns' values at positions, all in row group g, to vecs. The pages of all columns are fetched together.
+func (r *Reader) gatherGroup(s *source, p *plan, vecs []*vector, g int, positions []uint32) error {
+	start := r.starts[g]
+	wanted := make([][]wantedPage, len(p.flat))
+	tables := make([][]pageAt, len(p.flat))
+	var ranges []storeio.Range
+	for k, i := range p.flat {
+		pages, err := r.pagesOf(s, g, p.cols[i].leaf)
+		if err != nil {
+			return err
+		}
+		tables[k] = pages
+		for at := 0; pages != nil && at < len(positions); {
+			n := pageOf(pages, int64(positions[at])-start)
+			raw := make([]byte, pages[n].size)
+			wanted[k] = append(wanted[k], wantedPage{n, raw})
+			ranges = append(ranges, storeio.Range{Off: pages[n].offset, Buf: raw})
+			for at < len(positions) && (n+1 == len(pages) || int64(positions[at])-start < pages[n+1].firstRow) {
+				at++
+			}
+		}
+	}
+	if err := s.readRanges(ranges); err != nil {
+		return err
+	}
+	for k, i := range p.flat {
+		err := errEncoding
+		mark := *vecs[i]
+		if tables[k] != nil {
+			err = r.gatherPages(s, g, p.cols[i].leaf, tables[k], wanted[k], vecs[i], positions)
+		}
+		if errors.Is(err, errEncoding) {
+			if mark.valid != nil {
+				mark.valid = mark.valid[:(mark.n+7)/8]
+			}
+			*vecs[i] = mark
+			err = r.gatherStream(s, g, &p.cols[i], vecs[i], positions)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *source) readRanges(ranges []storeio.Range) error {
+	if len(ranges) == 0 {
+		return nil
+	}
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.f.ReadRanges(ranges); err != nil {
+		return err
+	}
+	end := int64(-1)
+	for _, r := range ranges {
+		s.c.Bytes.Add(int64(len(r.Buf)))
+		if end < 0 || r.Off < end || r.Off-end > storeio.MaxGap {
+			s.c.Reads.Add(1)
+		}
+		end = r.Off + int64(len(r.Buf))
+	}
+	return nil
+}
+
+func (r *Reader) gatherPages(s *source, g, leaf int, pages []pageAt, wanted []wantedPage, v *vector, positions []uint32) error {
+	start, at := r.starts[g], 0
+	for _, w := range wanted {
+		pg, err := r.openPage(s, g, leaf, w.raw)
+		if err != nil {
+			return err
+		}
+		first := pages[w.page].firstRow
+		for ; at < len(positions); at++ {
+			row := int64(positions[at]) - start
+			if w.page+1 < len(pages) && row >= pages[w.page+1].firstRow {
+				break
+			}
+			if at > 0 && positions[at] == positions[at-1] {
+				v.repeatLast()
+				continue
+			}
+			if err := pg.appendRow(v, int(row-first), s.c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// repeatLast appends the last row once more.
+func (v *vector) repeatLast() {
+	i := v.n - 1
+	if v.valid != nil && v.valid[i/8]>>(i%8)&1 == 0 {
+		v.appendNull()
+		return
+	}
+	switch v.conv.lay {
+	case layBits:
+		v.appendBool(v.data[i/8]>>(i%8)&1 == 1)
+	case layBytes:
+		v.data = append(v.data, v.data[v.offsets[i]:v.offsets[i+1]]...)
+		v.offsets = append(v.offsets, int32(len(v.data)))
+		v.mark(true)
+	default:
+		v.data = append(v.data, v.data[i*v.conv.width:(i+1)*v.conv.width]...)
+		v.mark(true)
+	}
+}
+
+// gatherStream is gatherPages for columns without page index or with other encodings: it reads the chunk from its start.
+func (r *Reader) gatherStream(s *source, g int, c *planColumn, v *vector, positions []uint32) error {
+	pq, err := r.open(s)
+	if err != nil {
+		return err
+	}
+	rd, err := pq.RowGroup(g).Column(c.leaf)
+	if err != nil {
+		return err
+	}
+	defer rd.Close()
+	cs := newColumnStream(rd, &c.conv)
+	start, next := r.starts[g], int64(0)
+	for i, pos := range positions {
+		if i > 0 && pos == positions[i-1] {
+			v.repeatLast()
+			continue
+		}
+		row := int64(pos) - start
+		if err := skipRows(rd, row-next); err != nil {
+			return err
+		}
+		s.c.Rows.Add(row - next + 1)
+		if err := cs.read(v, 1); err != nil {
+			return err
+		}
+		next = row + 1
+	}
+	return nil
+}
+
+type skipper interface{ Skip(int64) (int64, error) }
+
+func skipRows(rd file.ColumnChunkReader, n int64) error {
+	if n <= 0 {
+		return nil
+	}
+	_, err := rd.(skipper).Skip(n)
+	return err
+}
+
+// open is an arrow-go reader over the cached footer.
+func (r *Reader) open(s *source) (*file.Reader, error) {
+	return file.NewParquetReader(s, file.WithMetadata(r.meta), file.WithReadProps(scanProperties()))
+}
