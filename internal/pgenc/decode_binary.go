@@ -41,9 +41,9 @@ func (s Style) decodeBinary(oid uint32, b []byte) (any, error) {
 		}
 		return s.decodeText(oid, b[1:])
 	case pgtype.Int2Vector:
-		return anyOf(s.decodeArrayBinary(pgtype.Int2, b))
+		return anyOf(s.decodeVectorBinary(pgtype.Int2, b))
 	case pgtype.OIDVector:
-		return anyOf(s.decodeArrayBinary(pgtype.OID, b))
+		return anyOf(s.decodeVectorBinary(pgtype.OID, b))
 	}
 	if elem := pgtype.ElemOf(oid); elem != 0 {
 		return anyOf(s.decodeArrayBinary(elem, b))
@@ -209,6 +209,15 @@ func (s Style) decodeArrayBinary(elem uint32, b []byte) (Array, error) {
 		b = b[size:]
 	}
 	return a, trailing(b)
+}
+
+// decodeVectorBinary reads int2vector and oidvector, which have one dimension even when empty.
+func (s Style) decodeVectorBinary(elem uint32, b []byte) (Array, error) {
+	a, err := s.decodeArrayBinary(elem, b)
+	if len(a.Dims) == 0 {
+		a.Dims = []ArrayDim{{}}
+	}
+	return a, err
 }
 
 func trailing(b []byte) error {

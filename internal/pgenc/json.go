@@ -34,10 +34,12 @@ type jsonParser struct {
 	binary bool
 }
 
-// token is the piece of text an error names: a run of letters and digits or one character. Source: json_lex's error token.
-func (p *jsonParser) token() []byte {
-	end := p.pos
-	for end < len(p.in) && (isAlnum(p.in[end]) || p.in[end] == '_' || p.in[end] >= 0x80 || p.in[end] == '+' || p.in[end] == '-' || p.in[end] == '.') {
+func jsonWordByte(c byte) bool { return isAlnum(c) || c == '_' || c >= 0x80 }
+
+// word is the run of word characters at from, or one character. Source: json_lex's default case.
+func (p *jsonParser) word(from int) []byte {
+	end := from
+	for end < len(p.in) && jsonWordByte(p.in[end]) {
 		end++
 	}
 	if end == p.pos && end < len(p.in) {
@@ -46,37 +48,57 @@ func (p *jsonParser) token() []byte {
 	return p.in[p.pos:end]
 }
 
-func (p *jsonParser) syntax(format string, args ...any) error {
+// syntax is 22P02 with a detail; end is where the offending token ends.
+func (p *jsonParser) syntax(end int, format string, args ...any) *pgerr.Error {
 	e := pgerr.New(pgerr.InvalidTextRepresentation, "invalid input syntax for type json").WithDetail(format, args...)
-	line := 1 + bytes.Count(p.in[:min(p.pos, len(p.in))], []byte{'\n'})
-	start := bytes.LastIndexByte(p.in[:min(p.pos, len(p.in))], '\n') + 1
-	end := min(p.pos+len(p.token()), len(p.in))
-	shown, dots := p.in[start:end], ""
-	if len(shown) > 50 {
-		cut := len(shown) - 50
-		for cut < len(shown) && shown[cut]&0xc0 == 0x80 {
-			cut++
+	e.Where = p.where(min(end, len(p.in)))
+	return e
+}
+
+// where is the CONTEXT line: up to 50 bytes of the line before end. Source: report_json_context.
+func (p *jsonParser) where(end int) string {
+	line := 1 + bytes.Count(p.in[:end], []byte{'\n'})
+	start := bytes.LastIndexByte(p.in[:end], '\n') + 1
+	dots := ""
+	if start < end-50 {
+		start = end - 50
+		for start < end && p.in[start]&0xc0 == 0x80 {
+			start++
 		}
-		shown, dots = shown[cut:], "..."
+		dots = "..."
 	}
 	tail := ""
 	if end < len(p.in) && p.in[end] != '\n' && p.in[end] != '\r' {
 		tail = "..."
 	}
-	e.Where = "JSON data, line " + string(AppendInt(nil, int64(line))) + ": " + dots + string(shown) + tail
-	return e
+	return "JSON data, line " + string(AppendInt(nil, int64(line))) + ": " + dots + string(p.in[start:end]) + tail
 }
 
 // unexpected is the error for a token where something else is due.
 func (p *jsonParser) unexpected(expected string) error {
 	if p.pos >= len(p.in) {
-		return p.syntax("The input string ended unexpectedly.")
+		return p.syntax(len(p.in), "The input string ended unexpectedly.")
 	}
-	tok := p.token()
-	if c := tok[0]; isAlpha(c) && !bytes.Equal(tok, []byte("true")) && !bytes.Equal(tok, []byte("false")) && !bytes.Equal(tok, []byte("null")) || bytes.IndexByte([]byte(`'`), c) >= 0 {
-		return p.syntax("Token \"%s\" is invalid.", tok)
+	start := p.pos
+	switch c := p.in[p.pos]; {
+	case c == '"':
+		if _, err := p.scanString(nil); err != nil {
+			return err
+		}
+	case c == '-' || isDigit(c):
+		if _, err := p.number(nil); err != nil {
+			return err
+		}
+	case bytes.IndexByte([]byte("{}[],:"), c) >= 0:
+		p.pos++
+	default:
+		tok := p.word(p.pos)
+		p.pos += len(tok)
+		if s := string(tok); s != "true" && s != "false" && s != "null" {
+			return p.syntax(p.pos, "Token \"%s\" is invalid.", tok)
+		}
 	}
-	return p.syntax("Expected %s, but found \"%s\".", expected, tok)
+	return p.syntax(p.pos, "Expected %s, but found \"%s\".", expected, p.in[start:p.pos])
 }
 
 func (p *jsonParser) space() {
@@ -116,7 +138,7 @@ func (p *jsonParser) value(dst []byte) ([]byte, error) {
 	case c == '-' || isDigit(c):
 		return p.number(dst)
 	}
-	tok := p.token()
+	tok := p.word(p.pos)
 	switch string(tok) {
 	case "true", "false", "null":
 		p.pos += len(tok)
@@ -174,6 +196,7 @@ func (p *jsonParser) object(dst []byte) ([]byte, error) {
 	dst = append(dst, '{')
 	base := len(dst)
 	var members []jsonMember
+	first := true
 	p.space()
 	if p.pos < len(p.in) && p.in[p.pos] == '}' {
 		p.pos++
@@ -182,8 +205,12 @@ func (p *jsonParser) object(dst []byte) ([]byte, error) {
 	for {
 		p.space()
 		if p.pos >= len(p.in) || p.in[p.pos] != '"' {
+			if first {
+				return dst, p.unexpected("string or \"}\"")
+			}
 			return dst, p.unexpected("string")
 		}
+		first = false
 		m := jsonMember{start: len(dst)}
 		var raw []byte
 		var err error
@@ -255,9 +282,7 @@ func (p *jsonParser) scanString(raw []byte) ([]byte, error) {
 	p.pos++
 	for {
 		if p.pos >= len(p.in) {
-			tok := p.in[start:]
-			p.pos = len(p.in)
-			return nil, p.syntax("Token \"%s\" is invalid.", tok)
+			return nil, p.syntax(len(p.in), "Token \"%s\" is invalid.", p.in[start:])
 		}
 		c := p.in[p.pos]
 		switch {
@@ -265,7 +290,7 @@ func (p *jsonParser) scanString(raw []byte) ([]byte, error) {
 			p.pos++
 			return raw, nil
 		case c < 0x20:
-			return nil, p.syntax("Character with value 0x%02x must be escaped.", c)
+			return nil, p.syntax(p.pos, "Character with value 0x%02x must be escaped.", c)
 		case c != '\\':
 			raw = append(raw, c)
 			p.pos++
@@ -281,7 +306,7 @@ func (p *jsonParser) scanString(raw []byte) ([]byte, error) {
 func (p *jsonParser) escape(raw []byte, start int) ([]byte, error) {
 	p.pos++
 	if p.pos >= len(p.in) {
-		return nil, p.syntax("Token \"%s\" is invalid.", p.in[start:])
+		return nil, p.syntax(len(p.in), "Token \"%s\" is invalid.", p.in[start:])
 	}
 	c := p.in[p.pos]
 	p.pos++
@@ -301,8 +326,8 @@ func (p *jsonParser) escape(raw []byte, start int) ([]byte, error) {
 	case 'u':
 		return p.unicodeEscape(raw)
 	}
-	p.pos--
-	return nil, p.syntax("Escape sequence \"\\%s\" is invalid.", p.in[p.pos:min(p.pos+utf8Len(c), len(p.in))])
+	end := min(p.pos-1+utf8Len(c), len(p.in))
+	return nil, p.syntax(end, "Escape sequence \"\\%s\" is invalid.", p.in[p.pos-1:end])
 }
 
 func (p *jsonParser) hex4() (rune, bool) {
@@ -324,7 +349,7 @@ func (p *jsonParser) hex4() (rune, bool) {
 func (p *jsonParser) unicodeEscape(raw []byte) ([]byte, error) {
 	r, ok := p.hex4()
 	if !ok {
-		return nil, p.syntax("\"\\u\" must be followed by four hexadecimal digits.")
+		return nil, p.syntax(p.pos+1, "\"\\u\" must be followed by four hexadecimal digits.")
 	}
 	switch {
 	case r >= 0xdc00 && r < 0xe000:
@@ -336,7 +361,7 @@ func (p *jsonParser) unicodeEscape(raw []byte) ([]byte, error) {
 		p.pos += 2
 		low, ok := p.hex4()
 		if !ok {
-			return nil, p.syntax("\"\\u\" must be followed by four hexadecimal digits.")
+			return nil, p.syntax(p.pos+1, "\"\\u\" must be followed by four hexadecimal digits.")
 		}
 		if low >= 0xd800 && low < 0xdc00 {
 			return p.surrogate(raw, "Unicode high surrogate must not follow a high surrogate.")
@@ -347,9 +372,7 @@ func (p *jsonParser) unicodeEscape(raw []byte) ([]byte, error) {
 		r = utf16.DecodeRune(r, low)
 	case r == 0 && p.binary:
 		e := pgerr.New(pgerr.UntranslatableCharacter, "unsupported Unicode escape sequence").WithDetail("\\u0000 cannot be converted to text.")
-		if s := pgerr.As(p.syntax("")); s != nil {
-			e.Where = s.Where
-		}
+		e.Where = p.where(p.pos)
 		return nil, e
 	}
 	return utf8.AppendRune(raw, r), nil
@@ -360,7 +383,7 @@ func (p *jsonParser) surrogate(raw []byte, detail string) ([]byte, error) {
 	if !p.binary {
 		return raw, nil
 	}
-	return nil, p.syntax("%s", detail)
+	return nil, p.syntax(p.pos, "%s", detail)
 }
 
 // appendJSONString appends a string literal. Source: escape_json.
@@ -426,8 +449,12 @@ func (p *jsonParser) number(dst []byte) ([]byte, error) {
 		}
 		ok = digits()
 	}
-	if c := at(); !ok || isAlnum(c) || c == '_' || c >= 0x80 {
-		return dst, p.syntax("Token \"%s\" is invalid.", p.token())
+	if c := at(); !ok || i < len(p.in) && jsonWordByte(c) {
+		tok := p.word(i)
+		if i > p.pos && !(i < len(p.in) && jsonWordByte(c)) {
+			tok = p.in[p.pos:i]
+		}
+		return dst, p.syntax(p.pos+len(tok), "Token \"%s\" is invalid.", tok)
 	}
 	p.pos = i
 	text := p.in[start:i]

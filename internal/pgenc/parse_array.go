@@ -16,10 +16,9 @@ func tooManyDims(n int) error {
 
 // arrayParser reads an array literal. Source: array_in and its helpers ArrayCount and ReadArrayStr.
 type arrayParser struct {
-	in   []byte // the whole literal, for messages
-	b    []byte // what is left
-	buf  []byte // one element, unescaped
-	dims []int32
+	in  []byte // the whole literal, for messages
+	b   []byte // what is left
+	buf []byte // one element, unescaped
 }
 
 func (p *arrayParser) malformed(format string, args ...any) error {
@@ -66,23 +65,22 @@ func EachArrayElem(in []byte, f func(text []byte) error) ([]ArrayDim, error) {
 		}
 		return nil, p.malformed("Array value must start with \"{\" or dimension information.")
 	}
-	if err := p.nested(0, f); err != nil {
+	lens, empty, err := p.count()
+	if err != nil {
 		return nil, err
 	}
-	p.space()
-	if len(p.b) > 0 {
-		return nil, p.malformed("Junk after closing right brace.")
+	if empty {
+		if bounds != nil {
+			return nil, p.malformed("Specified array dimensions do not match array contents.")
+		}
+		return nil, nil
 	}
 	var dims []ArrayDim
-	for _, n := range p.dims {
-		if n == 0 {
-			// {} and {{},{}} are the empty array.
-			return nil, nil
-		}
+	for _, n := range lens {
 		dims = append(dims, ArrayDim{Len: n, LowerBound: 1})
 	}
 	if bounds == nil {
-		return dims, nil
+		return dims, p.elements(f)
 	}
 	if len(bounds) != len(dims) {
 		return nil, p.malformed("Specified array dimensions do not match array contents.")
@@ -92,7 +90,7 @@ func EachArrayElem(in []byte, f func(text []byte) error) ([]ArrayDim, error) {
 			return nil, p.malformed("Specified array dimensions do not match array contents.")
 		}
 	}
-	return bounds, nil
+	return bounds, p.elements(f)
 }
 
 // bounds reads "[1:3][0:1]=".
@@ -141,121 +139,169 @@ func (p *arrayParser) bounds() ([]ArrayDim, error) {
 	return dims, nil
 }
 
-// nested reads one brace level; all levels of one depth must have the same length.
-func (p *arrayParser) nested(depth int, f func([]byte) error) error {
-	if depth >= maxArrayDims {
-		return tooManyDims(depth + 1)
+// arrayState is where the scan of a literal stands. Source: ArrayParseState.
+type arrayState uint8
+
+const (
+	noLevel arrayState = iota
+	levelStarted
+	elemStarted
+	quotedStarted
+	quotedCompleted
+	elemDelimited
+	levelCompleted
+	levelDelimited
+)
+
+// count checks the literal's structure and finds its dimensions; empty means that it has no element. Source: ArrayCount in PostgreSQL 15.
+func (p *arrayParser) count() (dims []int32, empty bool, err error) {
+	var elems, last, length [maxArrayDims]int32
+	for i := range elems {
+		elems[i] = 1
 	}
-	p.b = p.b[1:] // {
-	fresh := len(p.dims) <= depth
-	if fresh {
-		p.dims = append(p.dims, -1)
-	}
-	count := int32(0)
-	for p.space(); ; p.space() {
-		if len(p.b) == 0 {
-			return p.malformed("Unexpected end of input.")
+	state, level, ndim := noLevel, 0, 0
+	empty = true
+	b := p.b
+	for i := 0; ; i++ {
+		if i >= len(b) {
+			return nil, false, p.malformed("Unexpected end of input.")
 		}
-		switch c := p.b[0]; {
-		case c == '}' && count == 0:
-			p.b = p.b[1:]
-			return p.endLevel(depth, count)
+		c := b[i]
+		if state == quotedStarted && c != '"' && c != '\\' {
+			continue
+		}
+		bad := false
+		switch {
+		case c == '\\':
+			bad = state != levelStarted && state != elemStarted && state != quotedStarted && state != elemDelimited
+			if !bad && state != quotedStarted {
+				state = elemStarted
+			}
+			if i++; !bad && i >= len(b) {
+				return nil, false, p.malformed("Unexpected end of input.")
+			}
+		case c == '"':
+			switch state {
+			case quotedStarted:
+				state = quotedCompleted
+			case levelStarted, elemDelimited:
+				state = quotedStarted
+			default:
+				return nil, false, p.malformed("Unexpected array element.")
+			}
+			empty = false
 		case c == '{':
-			if fresh && count == 0 && len(p.dims) > depth+1 {
-				return p.malformed("Unexpected \"%c\" character.", c)
+			if state != noLevel && state != levelStarted && state != levelDelimited {
+				bad = true
+				break
 			}
-			if err := p.nested(depth+1, f); err != nil {
-				return err
+			state = levelStarted
+			if level >= maxArrayDims {
+				return nil, false, tooManyDims(level + 1)
 			}
-		case c == '}' || c == ',':
-			return p.malformed("Unexpected \"%c\" character.", c)
+			length[level] = 0
+			level++
+			ndim = max(ndim, level)
+		case c == '}':
+			if state != elemStarted && state != quotedCompleted && state != levelCompleted && !(level == 1 && state == levelStarted) {
+				bad = true
+				break
+			}
+			if state == elemStarted || state == quotedCompleted {
+				length[level-1]++
+			}
+			state = levelCompleted
+			level--
+			if last[level] != 0 && elems[level] != last[level] {
+				return nil, false, p.malformed("Multidimensional arrays must have sub-arrays with matching dimensions.")
+			}
+			last[level], elems[level] = elems[level], 1
+			if level > 0 {
+				length[level-1]++
+				continue
+			}
+			for _, rest := range b[i+1:] {
+				if !isSpace(rest) {
+					return nil, false, p.malformed("Junk after closing right brace.")
+				}
+			}
+			return append([]int32(nil), last[:ndim]...), empty, nil
+		case c == ',':
+			switch state {
+			case elemStarted, quotedCompleted:
+				state = elemDelimited
+				length[level-1]++
+			case levelCompleted:
+				state = levelDelimited
+			default:
+				bad = true
+			}
+			if !bad {
+				elems[level-1]++
+			}
+		case isSpace(c):
 		default:
-			if len(p.dims) > depth+1 {
-				return p.malformed("Multidimensional arrays must have sub-arrays with matching dimensions.")
+			if state != levelStarted && state != elemStarted && state != elemDelimited {
+				return nil, false, p.malformed("Unexpected array element.")
 			}
-			if err := p.element(f); err != nil {
-				return err
-			}
+			state, empty = elemStarted, false
 		}
-		count++
-		p.space()
-		if len(p.b) == 0 {
-			return p.malformed("Unexpected end of input.")
-		}
-		c := p.b[0]
-		p.b = p.b[1:]
-		if c == '}' {
-			return p.endLevel(depth, count)
-		}
-		if c != ',' {
-			if c == '"' {
-				return p.malformed("Unexpected array element.")
-			}
-			return p.malformed("Unexpected \"%c\" character.", c)
+		if bad {
+			return nil, false, p.malformed("Unexpected \"%c\" character.", c)
 		}
 	}
 }
 
-func (p *arrayParser) endLevel(depth int, count int32) error {
-	if p.dims[depth] >= 0 && p.dims[depth] != count {
-		return p.malformed("Multidimensional arrays must have sub-arrays with matching dimensions.")
+// elements passes on the elements of a literal that count has checked.
+func (p *arrayParser) elements(f func([]byte) error) error {
+	for i := 0; i < len(p.b); {
+		c := p.b[i]
+		if c == '{' || c == '}' || c == ',' || isSpace(c) {
+			i++
+			continue
+		}
+		p.buf = p.buf[:0]
+		quoted, keep := c == '"', 0
+		if quoted {
+			i++
+		}
+		escaped := false
+		for i < len(p.b) {
+			c := p.b[i]
+			if quoted && c == '"' {
+				i++
+				break
+			}
+			if !quoted && (c == ',' || c == '}') {
+				break
+			}
+			if c == '\\' {
+				i++
+				c = p.b[i]
+				escaped, keep = true, len(p.buf)+1
+			}
+			p.buf = append(p.buf, c)
+			i++
+		}
+		text := p.buf
+		if !quoted {
+			// Trailing white space is not part of an unquoted element, unless escaped.
+			n := len(text)
+			for n > keep && isSpace(text[n-1]) {
+				n--
+			}
+			text = text[:n]
+			if !escaped && isNullWord(text) {
+				text = nil
+			}
+		} else if text == nil {
+			text = []byte{}
+		}
+		if err := f(text); err != nil {
+			return err
+		}
 	}
-	p.dims[depth] = count
 	return nil
-}
-
-// element reads one element, quoted or not, and passes it on.
-func (p *arrayParser) element(f func([]byte) error) error {
-	p.buf = p.buf[:0]
-	if p.b[0] == '"' {
-		p.b = p.b[1:]
-		for {
-			switch {
-			case len(p.b) == 0:
-				return p.malformed("Unexpected end of input.")
-			case p.b[0] == '"':
-				p.b = p.b[1:]
-				if p.buf == nil {
-					p.buf = []byte{}
-				}
-				return f(p.buf)
-			case p.b[0] == '\\':
-				if p.b = p.b[1:]; len(p.b) == 0 {
-					return p.malformed("Unexpected end of input.")
-				}
-			}
-			p.buf = append(p.buf, p.b[0])
-			p.b = p.b[1:]
-		}
-	}
-	escaped, keep := false, 0
-	for len(p.b) > 0 && p.b[0] != ',' && p.b[0] != '}' {
-		c := p.b[0]
-		switch c {
-		case '{':
-			return p.malformed("Unexpected \"%c\" character.", c)
-		case '"':
-			return p.malformed("Unexpected array element.")
-		case '\\':
-			escaped = true
-			if p.b = p.b[1:]; len(p.b) == 0 {
-				return p.malformed("Unexpected end of input.")
-			}
-			c = p.b[0]
-			keep = len(p.buf) + 1
-		}
-		p.buf = append(p.buf, c)
-		p.b = p.b[1:]
-	}
-	// Trailing white space is not part of an unquoted element, unless escaped.
-	n := len(p.buf)
-	for n > keep && isSpace(p.buf[n-1]) {
-		n--
-	}
-	if !escaped && isNullWord(p.buf[:n]) {
-		return f(nil)
-	}
-	return f(p.buf[:n])
 }
 
 // parseVector reads int2vector and oidvector: numbers separated by spaces, lower bound 0.
@@ -272,8 +318,7 @@ func (s Style) parseVector(oid uint32, b []byte) (any, error) {
 		}
 		a.Elems = append(a.Elems, v)
 	}
-	if len(a.Elems) > 0 {
-		a.Dims = []ArrayDim{{Len: int32(len(a.Elems))}}
-	}
+	// An empty vector still has its dimension.
+	a.Dims = []ArrayDim{{Len: int32(len(a.Elems))}}
 	return a, nil
 }

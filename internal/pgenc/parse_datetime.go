@@ -187,15 +187,17 @@ func (s Style) parseTimestamp(in []byte, tz bool) (int64, error) {
 	}
 	days := daysFromCivil(d.year, d.month, d.day)
 	tod := (int64(d.hour)*3600+int64(d.min)*60+int64(d.sec))*microsPerSec + d.micros
-	if days < minDate || days > math.MaxInt64/microsPerDay-2 {
-		return 0, pgerr.Newf(pgerr.DatetimeFieldOverflow, "timestamp out of range: \"%s\"", in)
-	}
-	micros := days*microsPerDay + tod
-	if tz {
-		micros -= int64(s.offsetOf(&d, micros)) * microsPerSec
-		if micros < minDate*microsPerDay {
-			return 0, pgerr.Newf(pgerr.DatetimeFieldOverflow, "timestamp out of range: \"%s\"", in)
+	tooFar := days < minDate-2 || days > math.MaxInt64/microsPerDay-2
+	var micros int64
+	if !tooFar {
+		micros = days*microsPerDay + tod
+		if tz {
+			micros -= int64(s.offsetOf(&d, micros)) * microsPerSec
 		}
+		tooFar = micros < minDate*microsPerDay
+	}
+	if tooFar {
+		return 0, pgerr.Newf(pgerr.DatetimeFieldOverflow, "timestamp out of range: \"%s\"", in)
 	}
 	return micros, nil
 }
@@ -327,8 +329,11 @@ func LoadZone(name string) (*time.Location, error) {
 	if name == "" || strings.EqualFold(name, "local") || len(name) > 64 {
 		return nil, unknownZone(name)
 	}
-	var loc *time.Location
+	loc := posixZone(name)
 	err := error(unknownZone(name))
+	if loc != nil {
+		return loc, nil
+	}
 	for _, try := range []string{name, titleZone(name), strings.ToUpper(name)} {
 		if loc, err = time.LoadLocation(try); err == nil {
 			break
@@ -342,6 +347,26 @@ func LoadZone(name string) (*time.Location, error) {
 	}
 	zones.m[name] = loc
 	return loc, nil
+}
+
+// posixZone reads a fixed POSIX zone, "UTC+3" or "<+05>-5:30": the sign counts west of Greenwich. nil when name is none.
+func posixZone(name string) *time.Location {
+	i := 0
+	if name[0] == '<' {
+		i = strings.IndexByte(name, '>') + 1
+	} else {
+		for i < len(name) && isAlpha(name[i]) {
+			i++
+		}
+	}
+	if i < 3 || i == len(name) || name[i] != '+' && name[i] != '-' {
+		return nil
+	}
+	var d dateTime
+	if strings.IndexByte(name[i:], ':') < 0 && len(name)-i > 3 || d.decodeZone(name[i:]) != nil {
+		return nil
+	}
+	return time.FixedZone(strings.ToUpper(strings.Trim(name[:i], "<>")), -d.offset)
 }
 
 // titleZone capitalises each word: america/new_york is America/New_York.

@@ -12,6 +12,7 @@ import (
 type intervalAcc struct {
 	months, days, micros int64
 	overflow             bool
+	fromYears            bool // a part was given in years or longer
 }
 
 func (a *intervalAcc) add(dst *int64, v int64) {
@@ -102,12 +103,24 @@ func (a *intervalAcc) unit(u int, v int64, frac float64) (got mask, ok bool) {
 }
 
 func (a *intervalAcc) years(v int64, frac float64, each int64) bool {
+	a.fromYears = true
 	a.scaled(&a.months, v, 12*each)
 	a.add(&a.months, int64(roundEven(frac*float64(each)*12)))
 	return true
 }
 
+// yearsFit tells months beyond int32 whose years alone fit: PostgreSQL keeps the two apart until the end and words the error differently.
+func (a *intervalAcc) yearsFit() bool {
+	return a.months/12 <= math.MaxInt32 && a.months/12 >= math.MinInt32 && a.fromYears
+}
+
+// errIntervalRange is months out of range after years and months are added.
+var errIntervalRange = pgerr.New(pgerr.DatetimeFieldOverflow, "interval out of range")
+
 func (a *intervalAcc) value() (IntervalValue, error) {
+	if !a.overflow && (a.months > math.MaxInt32 || a.months < math.MinInt32) && a.yearsFit() {
+		return IntervalValue{}, errIntervalRange
+	}
 	if a.overflow || a.months > math.MaxInt32 || a.months < math.MinInt32 || a.days > math.MaxInt32 || a.days < math.MinInt32 {
 		return IntervalValue{}, errDateOverflow
 	}
@@ -126,6 +139,9 @@ func (s Style) ParseInterval(in []byte) (IntervalValue, error) {
 		if b := trimSpace(in); len(b) > 0 && b[0] == 'P' {
 			v, err = decodeISOInterval(view(b))
 		}
+	}
+	if err == errIntervalRange {
+		return v, err
 	}
 	if err == errDateOverflow {
 		return v, pgerr.Newf("22015", "interval field value out of range: \"%s\"", in)
@@ -220,8 +236,13 @@ func (a *intervalAcc) clock(s string, sign int64) error {
 	if h < 0 || m < 0 || m > 59 || sec < 0 || sec > 60 {
 		return errDateOverflow
 	}
-	a.scaled(&a.micros, sign*h, 3600*microsPerSec)
-	a.add(&a.micros, sign*((int64(m)*60+int64(sec))*microsPerSec+micros))
+	var t intervalAcc
+	t.scaled(&t.micros, h, 3600*microsPerSec)
+	t.add(&t.micros, (int64(m)*60+int64(sec))*microsPerSec+micros)
+	if t.overflow {
+		return errDateOverflow
+	}
+	a.add(&a.micros, sign*t.micros)
 	return nil
 }
 

@@ -143,17 +143,27 @@ func parseFloat(in []byte, bits int, typ string) (float64, error) {
 		}
 		nonzero = nonzero || c >= '1' && c <= '9'
 	}
+	if n := len(b); n >= 3 && isNaNWord(b[n-3:]) && (n == 3 || n == 4 && (b[0] == '+' || b[0] == '-')) {
+		return math.Copysign(math.Float64frombits(canonicalNaN), float64(sign(b[0]))), nil
+	}
 	v, err := strconv.ParseFloat(view(b), bits)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		if len(b) > 3 && (b[0] == '+' || b[0] == '-') && isNaNWord(b[1:]) || isNaNWord(b) {
-			return math.NaN(), nil
-		}
 		return 0, badText(typ, in)
 	}
 	if err != nil || v == 0 && nonzero {
 		return 0, pgerr.Newf(pgerr.NumericValueOutOfRange, "\"%s\" is out of range for type %s", b, typ)
 	}
 	return v, nil
+}
+
+// canonicalNaN is the NaN of C's get_float8_nan; math.NaN has another bit set.
+const canonicalNaN = 0x7ff8000000000000
+
+func sign(c byte) int {
+	if c == '-' {
+		return -1
+	}
+	return 1
 }
 
 func isNaNWord(b []byte) bool {
