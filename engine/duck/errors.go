@@ -11,4 +11,16 @@ var (
 	ErrUnknownRelation = errors.New("duck: unknown relation")
 	// ErrUnsupportedType is returned when an Arrow or DuckDB type has no counterpart.
 	ErrUnsupportedType = errors.New("duck: unsupported type")
+	// ErrConfig is returned by Open when DuckDB refuses a setting or a function.
+	ErrConfig = errors.New("duck: configuration refused")
+	// ErrOutOfMemory is returned when DuckDB cannot allocate a handle.
+	ErrOutOfMemory = errors.New("duck: out of memory")
+	// ErrLeaked is returned by DB.Close when connections or relations are still in use.
+	ErrLeaked = errors.New("duck: leaked")
+	// ErrPanic is returned when Go code that DuckDB called panicked.
+	ErrPanic = errors.New("duck: panic")
+	// ErrEngine is the identity of every error that DuckDB reported.
+	ErrEngine = errors.New("duck: engine error")
+	// ErrArguments is returned when the number or type of bound values does not fit the statement.
+	ErrArguments = errors.New("duck: wrong arguments")
 )

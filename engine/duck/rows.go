@@ -2,32 +2,157 @@ package duck
 
 import (
 	"context"
-	"time"
+	"io"
 
-	"github.com/apache/arrow-go/v18/arrow"
+	bind "github.com/duckdb/duckdb-go-bindings"
+
+	"github.com/nordisk/skade-pg/internal/pgenc"
 )
 
-// Rows is a running statement.
-type Rows struct{}
+// Rows is a running statement: a stream of chunks, one held at a time (D2). It ends by Close, which the caller owes; an
+// error or the end of the stream does not close it.
+type Rows struct {
+	conn  *Conn
+	stmt  *Stmt
+	ctx   context.Context // the statement's: its cancellation is what the watch waits for
+	watch *watch
+	res   bind.Result
 
-// Columns describes the result.
-func (r *Rows) Columns() []Column { return nil }
+	chunk bind.DataChunk
+	cols  []vec
+	size  int // rows of the chunk
+	next  int // first row not yet given out
+	eof   bool
+	err   error
 
-// AppendDataRows appends complete DataRow messages to dst and returns it with their number: at most max rows (0 = no limit),
-// at most what is left of one chunk, and little more than 1 MiB. done means that the stream is exhausted (n may be > 0).
-// A later call goes on where this one stopped.
-//
-// formats follow the Bind message's rule (none = all text, one = all, else one a column). types override the
-// columns' type OIDs (nil = as described, 0 = as described); values are range-checked (22003). tz is the session time zone.
-func (r *Rows) AppendDataRows(dst []byte, formats []int16, types []uint32, tz *time.Location, max int) (out []byte, n int, done bool, err error) {
-	return dst, 0, true, ErrClosed
+	style   pgenc.Style
+	out     output
+	changed int64
+	chunks  int
+	closed  bool
 }
 
-// NextBatch returns the next chunk as an Arrow batch, which the caller releases. io.EOF ends the stream.
-func (r *Rows) NextBatch(ctx context.Context) (arrow.RecordBatch, error) { return nil, ErrClosed }
+// start runs the statement up to its first rows.
+func (r *Rows) start() error {
+	var pending bind.PendingResult
+	st := bind.PendingPreparedStreaming(r.stmt.stmt, &pending)
+	defer bind.DestroyPending(&pending)
+	if st == bind.StateError {
+		return prepareError(r.ctx, bind.PendingError(pending))
+	}
+	r.watch.enter()
+	st = bind.ExecutePending(pending, &r.res)
+	r.watch.leave()
+	if st == bind.StateError {
+		return resultError(r.ctx, &r.res)
+	}
+	if bind.ResultReturnType(r.res) == bind.ResultTypeChangedRows {
+		r.changed = int64(bind.RowsChanged(&r.res))
+	}
+	if !r.stmt.rows {
+		r.eof = true
+		return nil
+	}
+	if r.stmt.types == nil {
+		// The types were open at Prepare; now the values have settled them.
+		for i := range bind.ColumnCount(&r.res) {
+			t := newLogical(bind.ColumnLogicalType(&r.res, i))
+			r.stmt.types = append(r.stmt.types, t)
+			r.stmt.columns = append(r.stmt.columns, t.column(bind.ColumnName(&r.res, i)))
+		}
+	}
+	for _, t := range r.stmt.types {
+		r.cols = append(r.cols, newVec(t))
+	}
+	return nil
+}
+
+// Columns describes the result.
+func (r *Rows) Columns() []Column { return r.stmt.columns }
 
 // RowsChanged is the count a statement without result set reports.
-func (r *Rows) RowsChanged() int64 { return 0 }
+func (r *Rows) RowsChanged() int64 { return r.changed }
+
+// SetStyle sets DateStyle and IntervalStyle (and the zone, when AppendDataRows is given none) of text output.
+func (r *Rows) SetStyle(s pgenc.Style) { r.style = s; r.out.ready = false }
+
+// fetch moves to the next chunk with rows. false: the stream is exhausted.
+func (r *Rows) fetch() (bool, error) {
+	switch {
+	case r.err != nil:
+		return false, r.err
+	case r.closed:
+		return false, ErrClosed
+	case r.eof:
+		return false, nil
+	}
+	release, err := r.conn.db.slots.acquire(r.ctx)
+	if err != nil {
+		r.err = MapError(err)
+		return false, r.err
+	}
+	defer release()
+	for {
+		r.dropChunk()
+		if r.ctx.Err() != nil {
+			r.err = MapError(context.Cause(r.ctx))
+			return false, r.err
+		}
+		r.watch.enter()
+		r.chunk = bind.FetchChunk(r.res)
+		r.watch.leave()
+		if r.chunk.Ptr == nil {
+			if bind.ResultError(&r.res) != "" {
+				r.err = resultError(r.ctx, &r.res)
+				return false, r.err
+			}
+			r.eof = true
+			return false, nil
+		}
+		r.chunks++
+		if r.size = int(bind.DataChunkGetSize(r.chunk)); r.size > 0 {
+			break
+		}
+	}
+	r.next = 0
+	for i := range r.cols {
+		r.cols[i].load(bind.DataChunkGetVector(r.chunk, bind.IdxT(i)))
+	}
+	return true, nil
+}
+
+func (r *Rows) dropChunk() {
+	bind.DestroyDataChunk(&r.chunk)
+	r.size, r.next = 0, 0
+}
+
+// more makes sure that a row is at hand; io.EOF at the end.
+func (r *Rows) more() error {
+	if r.next < r.size {
+		return nil
+	}
+	ok, err := r.fetch()
+	if err == nil && !ok {
+		return io.EOF
+	}
+	return err
+}
 
 // Close ends the stream and frees the Conn for the next statement. Closing twice is harmless.
-func (r *Rows) Close() {}
+func (r *Rows) Close() {
+	if r == nil || r.closed {
+		return
+	}
+	r.closed = true
+	r.free()
+	if r.conn.rows == r {
+		r.conn.rows = nil
+	}
+}
+
+// free destroys the result, which stops what DuckDB still computes for it.
+func (r *Rows) free() {
+	r.dropChunk()
+	bind.DestroyResult(&r.res)
+	r.watch.stop()
+}

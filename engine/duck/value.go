@@ -1,5 +1,14 @@
 package duck
 
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+
+	bind "github.com/duckdb/duckdb-go-bindings"
+)
+
 // The Go types of bound values that have no built-in counterpart.
 type (
 	// Hugeint is a 128-bit two's complement integer.
@@ -27,9 +36,50 @@ type (
 	}
 	// UUID is the 16 bytes in text order.
 	UUID [16]byte
-	// List is an array value. Elem is the DuckDB type name of the elements, which are values of the types that Query takes.
+	// List is an array value. Elem is the DuckDB type name of the elements ("BIGINT", "DECIMAL(10,2)", "VARCHAR[]"), which are
+	// values of the types that Query takes; nil is NULL.
 	List struct {
 		Elem   string
 		Values []any
 	}
 )
+
+func (u UUID) halves() (lo, hi uint64) {
+	return binary.BigEndian.Uint64(u[8:]), binary.BigEndian.Uint64(u[:8])
+}
+
+var typesByName = func() map[string]bind.Type {
+	m := map[string]bind.Type{"JSON": bind.TypeVarchar}
+	for id, t := range scalarTypes {
+		if id != bind.TypeEnum && id != bind.TypeSQLNull {
+			m[t.name] = id
+		}
+	}
+	return m
+}()
+
+// typeByName makes the logical type of a scalar or list type name, which the caller destroys.
+func typeByName(name string) (bind.LogicalType, error) {
+	if elem, ok := strings.CutSuffix(name, "[]"); ok {
+		e, err := typeByName(elem)
+		if err != nil {
+			return e, err
+		}
+		defer bind.DestroyLogicalType(&e)
+		return bind.CreateListType(e), nil
+	}
+	if args, ok := strings.CutPrefix(name, "DECIMAL("); ok {
+		w, s, _ := strings.Cut(strings.TrimSuffix(args, ")"), ",")
+		width, err1 := strconv.ParseUint(strings.TrimSpace(w), 10, 8)
+		scale, err2 := strconv.ParseUint(strings.TrimSpace(s), 10, 8)
+		if err1 == nil && err2 == nil && width >= 1 && width <= 38 && scale <= width {
+			return bind.CreateDecimalType(uint8(width), uint8(scale)), nil
+		}
+	}
+	if id, ok := typesByName[name]; ok && id != bind.TypeDecimal {
+		return bind.CreateLogicalType(id), nil
+	}
+	return bind.LogicalType{}, fmt.Errorf("%w: %s", ErrUnsupportedType, name)
+}
+
+func (l List) elementType() (bind.LogicalType, error) { return typeByName(l.Elem) }
