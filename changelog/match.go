@@ -2,7 +2,6 @@ package changelog
 
 import (
 	"math"
-	"math/bits"
 )
 
 // cancelled marks a row whose identical counterpart is on the other side.
@@ -68,17 +67,7 @@ func (a *arena) join(key, rest []vector, admit func(uint32) bool, mode joinMode)
 	if mode != cancelOnly && admit == nil && a.joinSorted(key, rest) {
 		return
 	}
-	t := newJoinTable(a, key)
-	for d := uint32(0); d < a.dels; d++ {
-		if a.partner[d] == 0 && (admit == nil || admit(d)) {
-			t.addRemoved(d)
-		}
-	}
-	for i := a.dels; i < a.n; i++ {
-		if a.partner[i] == 0 && (admit == nil || admit(i)) {
-			t.addInserted(i)
-		}
-	}
+	t := a.hashJoin(key, admit)
 	var single []pair
 	for d := uint32(0); d < a.dels; d++ {
 		i := t.firstIns[d]
@@ -232,74 +221,4 @@ func ascends[T int32 | int64](v []T) bool {
 		}
 	}
 	return true
-}
-
-// joinTable groups the removed rows by key in an open-addressing table and hangs the inserted rows on them.
-type joinTable struct {
-	a        *arena
-	key      []vector
-	hashes   []uint64
-	slots    []uint32 // head row + 1
-	mask     uint64
-	nextDel  []uint32 // by removed row: next removed row of the key, + 1
-	firstIns []uint32 // by head: first inserted row of the key, + 1
-	lastIns  []uint32
-	nextIns  []uint32 // by inserted row − dels
-}
-
-func newJoinTable(a *arena, key []vector) *joinTable {
-	size := uint64(1) << bits.Len64(uint64(a.dels)*2|15)
-	t := &joinTable{a: a, key: key, hashes: make([]uint64, a.n), slots: make([]uint32, size), mask: size - 1,
-		nextDel: make([]uint32, a.dels), firstIns: make([]uint32, a.dels), lastIns: make([]uint32, a.dels), nextIns: make([]uint32, a.n-a.dels)}
-	for _, v := range key {
-		v.hash(t.hashes)
-	}
-	return t
-}
-
-// find returns the slot of a row's key: its head's, or the empty one where it belongs.
-func (t *joinTable) find(r uint32) uint64 {
-	h := t.hashes[r]
-	for s := h & t.mask; ; s = (s + 1) & t.mask {
-		head := t.slots[s]
-		if head == 0 || t.hashes[head-1] == h && equalRows(t.key, head-1, r) {
-			return s
-		}
-	}
-}
-
-func (t *joinTable) addRemoved(d uint32) {
-	s := t.find(d)
-	if head := t.slots[s]; head != 0 {
-		t.nextDel[d], t.nextDel[head-1] = t.nextDel[head-1], d+1
-		return
-	}
-	t.slots[s] = d + 1
-}
-
-func (t *joinTable) addInserted(i uint32) {
-	head := t.slots[t.find(i)]
-	if head == 0 {
-		return
-	}
-	head--
-	if t.firstIns[head] == 0 {
-		t.firstIns[head] = i + 1
-	} else {
-		t.nextIns[t.lastIns[head]-t.a.dels] = i + 1
-	}
-	t.lastIns[head] = i
-}
-
-// group lists the rows of a head's key, each side in order.
-func (t *joinTable) group(head uint32) (dels, inss []uint32) {
-	dels = append(dels, head)
-	for d := t.nextDel[head]; d != 0; d = t.nextDel[d-1] {
-		dels = append(dels, d-1)
-	}
-	reverse(dels[1:]) // rows were put behind the head, last first
-	for i := t.firstIns[head]; i != 0; i = t.nextIns[i-1-t.a.dels] {
-		inss = append(inss, i-1)
-	}
-	return dels, inss
 }
