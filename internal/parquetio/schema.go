@@ -129,13 +129,13 @@ func arrayBytes(a arrow.Array) int64 {
 		return arrayBytes(v.Storage())
 	case *array.String:
 		n += int64(v.Len()) * 4
-		if v.Len() > 0 {
-			n += int64(v.ValueOffset(v.Len()) - v.ValueOffset(0))
+		if o := v.ValueOffsets(); len(o) > 0 {
+			n += int64(o[len(o)-1] - o[0])
 		}
 	case *array.Binary:
 		n += int64(v.Len()) * 4
-		if v.Len() > 0 {
-			n += v.ValueOffset64(v.Len()) - v.ValueOffset64(0)
+		if o := v.ValueOffsets(); len(o) > 0 {
+			n += int64(o[len(o)-1] - o[0])
 		}
 	case *array.Struct:
 		for i := range v.NumField() {
