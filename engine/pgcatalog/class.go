@@ -87,7 +87,7 @@ func classRows(s *Snapshot, w *rows) {
 			n, r.hasKey(), r.persistence(), "r", r.maxAttNum(), false, "d", frozenTransaction, 1, r.Options)
 		if r.hasKey() {
 			index := primaryIndex.of(r.OID)
-			w.add(index, shown(r.keyName()), nsp, 0, owner(r.Owner), amBTree, index, 1, r.Rows,
+			w.add(index, shown(r.keyName()), nsp, 0, owner(r.Owner), amBTree, index, 1, max(r.Rows, 0),
 				0, false, r.persistence(), "i", len(r.PrimaryKey), false, "n", 0, 0, nil)
 		}
 	}

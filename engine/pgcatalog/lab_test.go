@@ -15,13 +15,14 @@ import (
 type testSession struct{ path []string }
 
 func (s *testSession) Info() SessionInfo {
-	return SessionInfo{PID: 4711, Database: "postgres", User: "postgres", SessionUser: "postgres", Version: "PostgreSQL 15.18", TransactionID: 735}
+	return SessionInfo{PID: 4711, Database: "postgres", User: "postgres", SessionUser: "postgres", Version: "PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14+deb12u1) 12.2.0, 64-bit", TransactionID: 735}
 }
 func (s *testSession) SearchPath() []string                             { return s.path }
 func (s *testSession) HasPrivilege(uint32, string, uint32, string) bool { return true }
 func (s *testSession) Settings() []Setting {
 	return []Setting{{Name: "work_mem", Value: "4096", Unit: "kB", Category: "Resource Usage / Memory", ShortDesc: "Sets the maximum memory to be used for query workspaces.",
-		Context: "user", VarType: "integer", Source: "default", MinVal: "64", MaxVal: "2147483647", BootVal: "4096", ResetVal: "4096"}}
+		Context: "user", VarType: "integer", Source: "default", MinVal: "64", MaxVal: "2147483647", BootVal: "4096", ResetVal: "4096"},
+		{Name: "max_index_keys", Value: "32", Context: "internal", VarType: "integer", Source: "default", BootVal: "32", ResetVal: "32"}}
 }
 func (s *testSession) Activity() []Backend {
 	return []Backend{{PID: 4711, Database: "postgres", User: "postgres", ApplicationName: "psql", State: "active", Query: "select 1", BackendType: "client backend"}}
@@ -45,7 +46,7 @@ func salesObjects() *Objects {
 		Columns: []RelationColumn{c(1, "id", 20), c(2, "amt", 1700)}}
 	v.Columns[1].TypeMod = 786438
 	return &Objects{
-		Databases:  []Database{{OID: 5, Name: "postgres"}},
+		Databases:  []Database{{OID: 5, Name: "postgres", Comment: "default administrative connection database"}},
 		Namespaces: []Namespace{{OID: 16385, Name: "sales"}},
 		Relations:  []Relation{orders, v},
 		Functions: []Function{{OID: 15100, Namespace: "skade", Name: "commits_since", Args: []FunctionArg{{Name: "seq", TypeOID: 20}, {Name: "lim", TypeOID: 23, Default: "100"}}, Defaults: 1,
