@@ -3,158 +3,185 @@ package catalog
 import (
 	"context"
 	"errors"
-	"iter"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/apache/iceberg-go"
-	icecat "github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
 	"github.com/rs/zerolog"
 
+	"github.com/nordisk/skade-pg/catalog/store"
 	"github.com/nordisk/skade-pg/internal/storeio"
 )
 
-var errSkeleton = errors.New("catalog: skeleton")
-
-// Options configure a Catalog.
+// Options of Open.
 type Options struct {
-	Dir       string
+	// Dir is the folder: catalog.db, and warehouse/ for tables made without a location. It is made when it is missing.
+	Dir string
+	// Warehouse is the location of new tables; empty means Dir/warehouse.
 	Warehouse string
-	FS        *storeio.FS
-	Logger    zerolog.Logger
-	NoSync    bool
+	// FS does all file IO; nil means a durable one without bounds.
+	FS *storeio.FS
+	// Logger gets what no caller can be told; the zero value says nothing.
+	Logger zerolog.Logger
+	// NoSync gives durability (C3) up, for tests.
+	NoSync bool
+	// MetadataCache bounds the decoded metadata in bytes of JSON; 0 means 64 MiB.
+	MetadataCache int64
+	// Now is the clock; nil means time.Now. Timestamps grow strictly whatever it says (C5).
+	Now func() time.Time
 }
 
-// Catalog is an open catalog folder.
-type Catalog struct{}
+// Catalog is an open catalog folder. Safe for concurrent use. It ends by Close only; after an ErrUnknownOutcome it still
+// serves reads.
+type Catalog struct {
+	dir       string
+	warehouse string
+	fs        *storeio.FS
+	store     store.Store
+	log       zerolog.Logger
+	noSync    bool
+	now       func() time.Time
+	metadata  *metadataCache
+	cut       atomic.Pointer[Cut]
+	mirror    mirror
+	subs      subscribers
+	queue     queue
+	settler   settler
+	older     cutCache
+	counts    counts
 
-func Open(ctx context.Context, o Options) (*Catalog, error) { return nil, errSkeleton }
-func (c *Catalog) Close() error                             { return nil }
-func (c *Catalog) FS() *storeio.FS                          { return nil }
-func (c *Catalog) Warehouse() string                        { return "" }
-
-// NewTableLocation returns a fresh table location.
-func (c *Catalog) NewTableLocation(cut *Cut, ident table.Identifier, id [16]byte) (string, error) {
-	return "", errSkeleton
-}
-
-func (c *Catalog) Cut() *Cut                                                { return nil }
-func (c *Catalog) CutAt(ctx context.Context, seq uint64) (*Cut, error)      { return nil, errSkeleton }
-func (c *Catalog) CutAtTime(ctx context.Context, t time.Time) (*Cut, error) { return nil, errSkeleton }
-func (c *Catalog) CommitTableKey(ident table.Identifier) (TableKey, error)  { return "", errSkeleton }
-func (c *Catalog) Commit(ctx context.Context, r *Request) (*Record, error)  { return nil, errSkeleton }
-func (c *Catalog) CommitSeq() uint64                                        { return 0 }
-func (c *Catalog) Record(ctx context.Context, seq uint64) (*Record, error)  { return nil, errSkeleton }
-func (c *Catalog) SubscribeCommits() *Subscription                          { return nil }
-
-func (c *Catalog) CommitsSince(ctx context.Context, after uint64, limit int) ([]*Record, error) {
-	return nil, errSkeleton
+	cancel context.CancelFunc
+	closed sync.Once
+	cerr   error
 }
 
-// CommitsOf returns the records that touch the table, ascending, with after < seq <= to.
-func (c *Catalog) CommitsOf(ctx context.Context, key TableKey, after, to uint64, limit int) ([]*Record, error) {
-	return nil, errSkeleton
+// Open opens the folder and holds it until Close. ErrLocked, ErrMoved, ErrDamaged, ErrReadOnly, ErrVersion.
+func Open(ctx context.Context, o Options) (*Catalog, error) {
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		if isReadOnly(err) {
+			return nil, fmt.Errorf("open %s: %w: %w", o.Dir, ErrReadOnly, err)
+		}
+		return nil, fmt.Errorf("open %s: %w", o.Dir, err)
+	}
+	dir, err := resolveDir(o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", o.Dir, err)
+	}
+	s, err := openStore(dir, o.NoSync)
+	if err != nil {
+		return nil, err
+	}
+	c, err := open(ctx, s, dir, o)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return c, nil
 }
 
-// CommitBySnapshot returns the record that brought the snapshot to the table.
-func (c *Catalog) CommitBySnapshot(ctx context.Context, key TableKey, snapshotID int64) (*Record, error) {
-	return nil, errSkeleton
+func open(ctx context.Context, s store.Store, dir string, o Options) (*Catalog, error) {
+	c := &Catalog{dir: dir, warehouse: o.Warehouse, fs: o.FS, store: s, log: o.Logger, noSync: o.NoSync, now: o.Now}
+	if c.warehouse == "" {
+		c.warehouse = storeio.LocationOf(filepath.Join(dir, warehouseName))
+	}
+	if c.fs == nil {
+		c.fs = storeio.NewFS(storeio.Options{NoSync: o.NoSync})
+	}
+	if c.now == nil {
+		c.now = time.Now
+	}
+	if o.MetadataCache <= 0 {
+		o.MetadataCache = 64 << 20
+	}
+	c.metadata = newMetadataCache(c.fs, o.MetadataCache)
+	c.subs.c, c.mirror.c, c.settler.c = c, c, c
+	if err := writable(dir); err != nil {
+		return nil, err
+	}
+	if err := initFolder(ctx, s, dir); err != nil {
+		return nil, err
+	}
+	if err := recoverFiles(ctx, s, c.fs); err != nil {
+		return nil, err
+	}
+	revision := s.Revision()
+	st, err := loadState(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	c.cancel = cancel
+	if err := c.mirror.start(run, st, revision); err != nil {
+		cancel()
+		return nil, err
+	}
+	c.settler.start()
+	return c, nil
 }
 
-// SnapshotAt returns main's head of the table at an instant.
-func (c *Catalog) SnapshotAt(ctx context.Context, key TableKey, t time.Time) (HeadAt, error) {
-	return HeadAt{}, errSkeleton
+// Close waits for the group that is being committed, refuses what waits behind it (ErrClosed), makes every file durable,
+// ends subscriptions and releases the folder. Cuts taken before stay readable as far as they are decoded.
+func (c *Catalog) Close() error {
+	c.closed.Do(func() {
+		c.queue.close()
+		serr := c.settler.close()
+		c.cancel()
+		<-c.mirror.done
+		c.subs.close()
+		c.cerr = errors.Join(serr, c.store.Close())
+	})
+	return c.cerr
 }
 
-// SnapshotAtSeq returns main's head of the table at a seq.
-func (c *Catalog) SnapshotAtSeq(ctx context.Context, key TableKey, seq uint64) (HeadAt, error) {
-	return HeadAt{}, errSkeleton
+// FS returns the file system that the catalog and its tables use.
+func (c *Catalog) FS() *storeio.FS { return c.fs }
+
+// Dir returns the folder's absolute path.
+func (c *Catalog) Dir() string { return c.dir }
+
+// Warehouse returns the location under which new tables are made.
+func (c *Catalog) Warehouse() string { return c.warehouse }
+
+// Cut returns the newest cut: one atomic load.
+func (c *Catalog) Cut() *Cut { return c.cut.Load() }
+
+// CommitSeq returns the newest visible commit seq, 0 before the first commit.
+func (c *Catalog) CommitSeq() uint64 { return c.Cut().Seq() }
+
+// OldestSeq returns the oldest seq whose record is retained, 0 when there is none.
+func (c *Catalog) OldestSeq() uint64 {
+	s := c.Cut().s
+	if s.seq == 0 {
+		return 0
+	}
+	return s.first
 }
 
-// HeadAt is main's head of a table at some seq.
-type HeadAt struct {
-	Exists     bool
-	Seq        uint64
-	SnapshotID *int64
-	SchemaID   int
+// CommitTableKey returns the key under which records name the table.
+func (c *Catalog) CommitTableKey(ident table.Identifier) (TableKey, error) {
+	t, err := c.Cut().Table(ident)
+	if err != nil {
+		return "", err
+	}
+	return t.Key, nil
 }
 
-// Problem is one finding of Check.
-type Problem struct {
-	Path   string
-	Detail string
+type counts struct {
+	groups, commits, conflicts, inlined, settled atomic.Int64
 }
 
-func (c *Catalog) Check(ctx context.Context, report func(Problem)) error { return errSkeleton }
-
-// Check checks a folder that no server holds.
-func Check(ctx context.Context, dir string, report func(Problem)) error { return errSkeleton }
-
-// Subscription delivers commits in seq order.
-type Subscription struct{}
-
-func (s *Subscription) Cursor() uint64                          { return 0 }
-func (s *Subscription) Next(ctx context.Context) (Event, error) { return Event{}, errSkeleton }
-func (s *Subscription) C() <-chan struct{}                      { return nil }
-func (s *Subscription) Close()                                  {}
-
-// Event is one commit, or the news that commits (From, To] have to be read from the log.
-type Event struct {
-	Record   *Record
-	Lagged   bool
-	From, To uint64
+// Stats counts since Open.
+type Stats struct {
+	// Groups counts store transactions of commits, Commits the seqs they carried, Conflicts the requests that lost.
+	Groups, Commits, Conflicts int64
+	// Inlined counts files whose bytes a store transaction carried, Settled those that were synced later.
+	Inlined, Settled int64
 }
 
-func (c *Catalog) CatalogType() icecat.Type { return "skade" }
-func (c *Catalog) CreateTable(ctx context.Context, identifier table.Identifier, schema *iceberg.Schema, opts ...icecat.CreateTableOpt) (*table.Table, error) {
-	return nil, errSkeleton
+// Stats returns the counts.
+func (c *Catalog) Stats() Stats {
+	return Stats{c.counts.groups.Load(), c.counts.commits.Load(), c.counts.conflicts.Load(), c.counts.inlined.Load(), c.counts.settled.Load()}
 }
-func (c *Catalog) CommitTable(ctx context.Context, identifier table.Identifier, requirements []table.Requirement, updates []table.Update) (table.Metadata, string, error) {
-	return nil, "", errSkeleton
-}
-func (c *Catalog) CommitTransaction(ctx context.Context, commits []table.TableCommit) error {
-	return errSkeleton
-}
-func (c *Catalog) ListTables(ctx context.Context, namespace table.Identifier) iter.Seq2[table.Identifier, error] {
-	return nil
-}
-func (c *Catalog) LoadTable(ctx context.Context, identifier table.Identifier) (*table.Table, error) {
-	return nil, errSkeleton
-}
-func (c *Catalog) DropTable(ctx context.Context, identifier table.Identifier) error {
-	return errSkeleton
-}
-func (c *Catalog) PurgeTable(ctx context.Context, identifier table.Identifier) error {
-	return errSkeleton
-}
-func (c *Catalog) RenameTable(ctx context.Context, from, to table.Identifier) (*table.Table, error) {
-	return nil, errSkeleton
-}
-func (c *Catalog) CheckTableExists(ctx context.Context, identifier table.Identifier) (bool, error) {
-	return false, errSkeleton
-}
-func (c *Catalog) ListNamespaces(ctx context.Context, parent table.Identifier) ([]table.Identifier, error) {
-	return nil, errSkeleton
-}
-func (c *Catalog) CreateNamespace(ctx context.Context, namespace table.Identifier, props iceberg.Properties) error {
-	return errSkeleton
-}
-func (c *Catalog) DropNamespace(ctx context.Context, namespace table.Identifier) error {
-	return errSkeleton
-}
-func (c *Catalog) CheckNamespaceExists(ctx context.Context, namespace table.Identifier) (bool, error) {
-	return false, errSkeleton
-}
-func (c *Catalog) LoadNamespaceProperties(ctx context.Context, namespace table.Identifier) (iceberg.Properties, error) {
-	return nil, errSkeleton
-}
-func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, namespace table.Identifier, removals []string, updates iceberg.Properties) (icecat.PropertiesUpdateSummary, error) {
-	return icecat.PropertiesUpdateSummary{}, errSkeleton
-}
-
-var (
-	_ icecat.Catalog              = (*Catalog)(nil)
-	_ icecat.TransactionalCatalog = (*Catalog)(nil)
-	_ icecat.PurgeableTable       = (*Catalog)(nil)
-	_ icecat.Closer               = (*Catalog)(nil)
-)

@@ -1,0 +1,328 @@
+package catalog
+
+import (
+	"bytes"
+	"compress/gzip"
+	"container/list"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/nordisk/skade-pg/internal/storeio"
+)
+
+// maxMetadata bounds a metadata file, decompressed, in bytes.
+const maxMetadata = 1 << 30
+
+// encodeMetadata returns the bytes of a metadata file with the table's compression.
+func encodeMetadata(meta table.Metadata) ([]byte, error) {
+	var buf bytes.Buffer
+	var out io.Writer = &buf
+	var end io.Closer
+	switch codec := meta.Properties().Get(table.MetadataCompressionKey, table.MetadataCompressionDefault); codec {
+	case table.MetadataCompressionCodecNone:
+	case table.MetadataCompressionCodecGzip:
+		z := gzip.NewWriter(&buf)
+		out, end = z, z
+	case table.MetadataCompressionCodecZstd:
+		z, err := zstd.NewWriter(&buf, zstd.WithEncoderConcurrency(1))
+		if err != nil {
+			return nil, err
+		}
+		out, end = z, z
+	default:
+		return nil, fmt.Errorf("%w: metadata compression %q", ErrInvalidRequest, codec)
+	}
+	if err := json.NewEncoder(out).Encode(meta); err != nil {
+		return nil, err
+	}
+	if end != nil {
+		if err := end.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return buf.Bytes(), nil
+}
+
+// decodeMetadata reads a metadata file; the name tells the compression, as everywhere in Iceberg.
+func decodeMetadata(location string, data []byte) (table.Metadata, error) {
+	name := path.Base(location)
+	var plain io.Reader
+	switch {
+	case strings.HasSuffix(name, ".gz.metadata.json"), strings.HasSuffix(name, ".metadata.json.gz"):
+		z, err := gzip.NewReader(bytes.NewReader(data))
+		if err != nil {
+			return nil, err
+		}
+		plain = z
+	case strings.HasSuffix(name, ".zstd.metadata.json"):
+		z, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxMetadata))
+		if err != nil {
+			return nil, err
+		}
+		defer z.Close()
+		plain = z
+	}
+	if plain != nil {
+		all, err := io.ReadAll(io.LimitReader(plain, maxMetadata+1))
+		if err != nil {
+			return nil, err
+		}
+		if len(all) > maxMetadata {
+			return nil, fmt.Errorf("more than %d bytes", maxMetadata)
+		}
+		data = all
+	}
+	return table.ParseMetadataBytes(data)
+}
+
+// metadataVersion is the number in front of a metadata file's name (00012-<uuid>.metadata.json, v12.metadata.json), -1 for
+// a name of another form.
+func metadataVersion(location string) int {
+	name := path.Base(location)
+	head, _, ok := strings.Cut(name, "-")
+	if !ok {
+		head, _, _ = strings.Cut(strings.TrimPrefix(name, "v"), ".")
+	}
+	n, err := strconv.Atoi(head)
+	if err != nil || n < 0 {
+		return -1
+	}
+	return n
+}
+
+// newMetadataLocation names the table's next metadata file.
+func newMetadataLocation(meta table.Metadata, version int) (string, error) {
+	provider, err := table.LoadLocationProvider(meta.Location(), meta.Properties())
+	if err != nil {
+		return "", fmt.Errorf("%w: location %q: %w", ErrInvalidRequest, meta.Location(), err)
+	}
+	return provider.NewTableMetadataFileLocation(version)
+}
+
+// metadataCache holds decoded metadata by location, the least recently used going first. Metadata files are immutable, so
+// an entry is never wrong.
+type metadataCache struct {
+	fs     *storeio.FS
+	budget int64
+
+	mu struct {
+		sync.Mutex
+		entries map[string]*list.Element
+		order   list.List // of *metadataEntry, most recently used in front
+		size    int64
+	}
+}
+
+type metadataEntry struct {
+	location string
+	size     int64
+
+	once sync.Once
+	meta table.Metadata
+	err  error
+}
+
+func newMetadataCache(fs *storeio.FS, budget int64) *metadataCache {
+	c := &metadataCache{fs: fs, budget: budget}
+	c.mu.entries = map[string]*list.Element{}
+	return c
+}
+
+// put adds metadata that was just written.
+func (c *metadataCache) put(location string, meta table.Metadata, size int64) {
+	e := &metadataEntry{location: location, size: size, meta: meta}
+	e.once.Do(func() {})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dropLocked(location)
+	c.addLocked(e)
+}
+
+func (c *metadataCache) addLocked(e *metadataEntry) {
+	c.mu.entries[e.location] = c.mu.order.PushFront(e)
+	c.mu.size += e.size
+	for c.mu.size > c.budget && c.mu.order.Len() > 1 {
+		c.dropLocked(c.mu.order.Back().Value.(*metadataEntry).location)
+	}
+}
+
+func (c *metadataCache) dropLocked(location string) {
+	el, ok := c.mu.entries[location]
+	if !ok {
+		return
+	}
+	c.mu.size -= c.mu.order.Remove(el).(*metadataEntry).size
+	delete(c.mu.entries, location)
+}
+
+// get returns the metadata of a location; concurrent callers share one read. A failed read is not kept.
+func (c *metadataCache) get(location string, load func() (table.Metadata, int64, error)) (table.Metadata, error) {
+	c.mu.Lock()
+	el, ok := c.mu.entries[location]
+	var e *metadataEntry
+	if ok {
+		c.mu.order.MoveToFront(el)
+		e = el.Value.(*metadataEntry)
+	} else {
+		e = &metadataEntry{location: location}
+		c.addLocked(e)
+	}
+	c.mu.Unlock()
+	e.once.Do(func() {
+		var size int64
+		e.meta, size, e.err = load()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if el, ok := c.mu.entries[location]; ok && el.Value == e {
+			c.dropLocked(location)
+			if e.err == nil {
+				e.size = size
+				c.addLocked(e)
+			}
+		}
+	})
+	return e.meta, e.err
+}
+
+// read loads a metadata file. size, when it is known, is what the catalog wrote.
+func (c *metadataCache) read(location string, size int64, id fmt.Stringer) (table.Metadata, error) {
+	return c.get(location, func() (table.Metadata, int64, error) {
+		data, err := c.fs.ReadFile(location)
+		if err != nil {
+			return nil, 0, err
+		}
+		if size != 0 && int64(len(data)) != size {
+			return nil, 0, &DamagedError{Path: storeio.PathOf(location), Detail: fmt.Sprintf("%d bytes, %d were written", len(data), size)}
+		}
+		meta, err := decodeMetadata(location, data)
+		if err != nil {
+			return nil, 0, &DamagedError{Path: storeio.PathOf(location), Detail: err.Error()}
+		}
+		if id != nil && meta.TableUUID().String() != id.String() {
+			return nil, 0, &DamagedError{Path: storeio.PathOf(location), Detail: fmt.Sprintf("is of table %s, not %s", meta.TableUUID(), id)}
+		}
+		return meta, int64(len(data)), nil
+	})
+}
+
+// at returns the metadata of a table at a cut.
+func (c *metadataCache) at(ctx context.Context, t *TableState) (table.Metadata, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	meta, err := c.read(t.MetadataLocation, t.metadataSize, t.UUID)
+	if errors.Is(err, fs.ErrNotExist) {
+		now, ok := t.cat.Cut().TableByKey(t.Key)
+		if !ok || now.MetadataLocation == t.MetadataLocation {
+			return nil, fmt.Errorf("metadata of %s: %w", dotted(t.Ident), err)
+		}
+		meta, err = c.read(now.MetadataLocation, now.metadataSize, now.UUID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("metadata of %s: %w", dotted(t.Ident), err)
+	}
+	if headIs(meta, t.snapshotID, t.schemaID) {
+		return meta, nil
+	}
+	if t.snapshotID != nil && meta.SnapshotByID(*t.snapshotID) == nil {
+		return nil, fmt.Errorf("snapshot %d of %s: %w", *t.snapshotID, dotted(t.Ident), ErrExpired)
+	}
+	head := "none"
+	if t.snapshotID != nil {
+		head = strconv.FormatInt(*t.snapshotID, 10)
+	}
+	return c.get(fmt.Sprintf("%s#%s.%d", t.MetadataLocation, head, t.schemaID), func() (table.Metadata, int64, error) {
+		back, err := withHead(meta, t.snapshotID, t.schemaID)
+		return back, t.metadataSize, err
+	})
+}
+
+func headIs(meta table.Metadata, snapshotID *int64, schemaID int) bool {
+	head := meta.CurrentSnapshot()
+	if (head == nil) != (snapshotID == nil) || (head != nil && head.SnapshotID != *snapshotID) {
+		return false
+	}
+	return meta.CurrentSchema().ID == schemaID
+}
+
+// withHead returns metadata with main and the current schema set to older ones: the state of an earlier request of a group
+// that shares its metadata file, or of a commit whose file is gone. iceberg-go's builder cannot do that (it stamps, logs and
+// refuses), so the JSON is edited.
+func withHead(meta table.Metadata, snapshotID *int64, schemaID int) (table.Metadata, error) {
+	raw, err := json.Marshal(meta)
+	if err != nil {
+		return nil, err
+	}
+	var doc map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return nil, err
+	}
+	refs := map[string]json.RawMessage{}
+	if len(doc["refs"]) > 0 {
+		if err := json.Unmarshal(doc["refs"], &refs); err != nil {
+			return nil, err
+		}
+	}
+	if snapshotID == nil {
+		delete(refs, table.MainBranch)
+		delete(doc, "current-snapshot-id")
+	} else {
+		refs[table.MainBranch] = fmt.Appendf(nil, `{"snapshot-id":%d,"type":"branch"}`, *snapshotID)
+		doc["current-snapshot-id"] = fmt.Appendf(nil, "%d", *snapshotID)
+	}
+	if doc["refs"], err = json.Marshal(refs); err != nil {
+		return nil, err
+	}
+	for _, s := range meta.Schemas() {
+		if s.ID == schemaID {
+			doc["current-schema-id"] = fmt.Appendf(nil, "%d", schemaID)
+		}
+	}
+	if doc["snapshot-log"], err = json.Marshal(logUntil(meta, snapshotID)); err != nil {
+		return nil, err
+	}
+	if raw, err = json.Marshal(doc); err != nil {
+		return nil, err
+	}
+	return table.ParseMetadataBytes(raw)
+}
+
+// logUntil cuts the snapshot log behind the last entry of the snapshot.
+func logUntil(meta table.Metadata, snapshotID *int64) []table.SnapshotLogEntry {
+	entries := []table.SnapshotLogEntry{}
+	if snapshotID == nil {
+		return entries
+	}
+	end := 0
+	for e := range meta.SnapshotLogs() {
+		entries = append(entries, e)
+		if e.SnapshotID == *snapshotID {
+			end = len(entries)
+		}
+	}
+	return entries[:end]
+}
+
+// summaryInt reads a number of a snapshot summary, 0 when it is missing or not a number.
+func summaryInt(props iceberg.Properties, keys ...string) int64 {
+	n := int64(0)
+	for _, k := range keys {
+		v, err := strconv.ParseInt(props[k], 10, 64)
+		if err == nil {
+			n += v
+		}
+	}
+	return n
+}
