@@ -82,12 +82,30 @@ func appendText(b array.Builder, text string) error {
 		v, err := hex.DecodeString(strings.TrimPrefix(text, `\x`))
 		b.Append(v)
 		return err
+	case *array.MonthDayNanoIntervalBuilder:
+		d, err := parseHours(text)
+		b.Append(arrow.MonthDayNanoInterval{Nanoseconds: int64(d)})
+		return err
 	case *array.ListBuilder:
 		return appendTextList(b, text)
 	default:
 		return fmt.Errorf("no text form of %T", b)
 	}
 	return nil
+}
+
+// parseHours reads an interval that has only a time: "-04:30:00".
+func parseHours(text string) (time.Duration, error) {
+	digits, negative := strings.CutPrefix(text, "-")
+	var h, m, s time.Duration
+	if _, err := fmt.Sscanf(digits, "%d:%d:%d", &h, &m, &s); err != nil {
+		return 0, fmt.Errorf("interval %q: %w", text, err)
+	}
+	d := h*time.Hour + m*time.Minute + s*time.Second
+	if negative {
+		d = -d
+	}
+	return d, nil
 }
 
 // appendTextList appends an array literal, or the blank-separated form of int2vector and oidvector.

@@ -7,6 +7,9 @@ var (
 	sessionRelations map[string]sessionRows
 )
 
+// computed are the session relations whose static rows are only their input.
+var computed = map[string]bool{"pg_catalog.pg_timezone_names": true}
+
 func init() {
 	cutRelations = map[string]cutRows{
 		"pg_catalog.pg_class":              classRows,
@@ -65,5 +68,6 @@ func init() {
 		"pg_catalog.pg_cursors":             cursorRows,
 		"pg_catalog.pg_stat_ssl":            sslRows,
 		"pg_catalog.pg_stat_gssapi":         gssRows,
+		"pg_catalog.pg_timezone_names":      timezoneRows,
 	}
 }

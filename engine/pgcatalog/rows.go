@@ -97,14 +97,53 @@ func (w *rows) add(values ...any) {
 	for i, v := range values {
 		w.put(w.order[i], v)
 	}
+	w.n++
+}
+
+// fill sets the columns that add does not, for all rows at once.
+func (w *rows) fill() {
 	for _, i := range w.rest {
-		if c := w.relation.Columns[i]; c.Hidden {
-			w.put(i, systemValue(w.relation, c.AttNum, w.first+w.n))
-		} else {
-			w.put(i, w.fixed[i])
+		c := w.relation.Columns[i]
+		w.builders[i].Reserve(w.n)
+		switch {
+		case c.Name == "ctid" && c.Hidden:
+			for row := range w.n {
+				w.put(i, systemValue(w.relation, c.AttNum, w.first+row))
+			}
+		case c.Hidden:
+			w.repeat(i, systemValue(w.relation, c.AttNum, 0))
+		default:
+			w.repeat(i, w.fixed[i])
 		}
 	}
-	w.n++
+}
+
+// repeat puts one value into every row of a column.
+func (w *rows) repeat(i int, v any) {
+	switch b := w.builders[i].(type) {
+	case *array.BooleanBuilder:
+		if v, ok := v.(bool); ok {
+			for range w.n {
+				b.UnsafeAppend(v)
+			}
+			return
+		}
+	case *array.StringBuilder:
+		if v, ok := v.(string); ok {
+			b.ReserveData(w.n * len(v))
+			for range w.n {
+				b.Append(v)
+			}
+			return
+		}
+	}
+	if v == nil {
+		w.builders[i].AppendNulls(w.n)
+		return
+	}
+	for range w.n {
+		w.put(i, v)
+	}
 }
 
 func (w *rows) put(i int, v any) {
@@ -121,6 +160,7 @@ func (w *rows) fail(err error) {
 
 // batch ends the collection.
 func (w *rows) batch() (arrow.RecordBatch, error) {
+	w.fill()
 	if w.err != nil {
 		return nil, w.err
 	}

@@ -149,11 +149,11 @@ func (s *Snapshot) Relation(session Session, schema, name string) (as *arrow.Sch
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	if static.NumRows() > 0 {
+	key := schema + "." + name
+	if static.NumRows() > 0 && !computed[key] {
 		batches = append(batches, static)
 	}
 	first := int(static.NumRows())
-	key := schema + "." + name
 	if gen := cutRelations[key]; gen != nil {
 		once, _ := s.dynamic.LoadOrStore(key, sync.OnceValues(func() (arrow.RecordBatch, error) {
 			w := newRows(r, first)

@@ -30,7 +30,7 @@ var noRows = map[string]bool{
 	"pg_catalog.pg_config": true, "pg_catalog.pg_shmem_allocations": true, "pg_catalog.pg_backend_memory_contexts": true,
 	"pg_catalog.pg_available_extensions": true, "pg_catalog.pg_available_extension_versions": true, "pg_catalog.pg_extension": true,
 	"pg_catalog.pg_locks": true, "pg_catalog.pg_cursors": true, "pg_catalog.pg_prepared_statements": true, "pg_catalog.pg_prepared_xacts": true,
-	"pg_catalog.pg_user": true, "pg_catalog.pg_shadow": true, "pg_catalog.pg_ident_file_mappings": true, "pg_catalog.pg_timezone_abbrevs": true,
+	"pg_catalog.pg_user": true, "pg_catalog.pg_shadow": true, "pg_catalog.pg_ident_file_mappings": true,
 }
 
 // noRowsPrefix are families of such relations.
