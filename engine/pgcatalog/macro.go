@@ -64,6 +64,11 @@ var macros = []macro{
 	simple("pg_stat_get_numscans", pgtype.Int8, form("CAST(0 AS BIGINT)", oidT)),
 	simple("pg_collation_actual_version", textT, form("CAST(NULL AS VARCHAR)", oidT)),
 	simple("pg_database_collation_actual_version", textT, form("CAST(NULL AS VARCHAR)", oidT)),
+	simple("pg_jit_available", boolT, form("false")),
+	simple("pg_trigger_depth", int4T, form("CAST(0 AS INTEGER)")),
+	simple("row_security_active", boolT, form("false", anyType)),
+	// age(xid) beside age(timestamp): what a transaction of this server is old, counted from the first.
+	simple("xid_age", int4T, form("CAST(skade_pg.txid_current() - skade_p0 AS INTEGER)", pgtype.XID)),
 	// int2vector and oidvector count from 0.
 	{name: "vector_subscripts", returns: int4T, set: true, forms: []macroForm{form("CAST(unnest(range(0, len(skade_p0))) AS INTEGER)", pgtype.Int2Vector)}},
 	simple("vector_upper", int4T, form("CAST(nullif(len(skade_p0), 0) - 1 AS INTEGER)", pgtype.Int2Vector)),

@@ -59,20 +59,10 @@ func (s *Snapshot) relationOID(schema, name string) uint32 {
 	if r := s.byName[qualified{schema, name}]; r != nil {
 		return r.OID
 	}
-	if base, ok := strings.CutSuffix(name, "_pkey"); ok {
-		if r := s.byName[qualified{schema, base}]; r != nil && r.hasKey() && r.keyName() == name {
-			return primaryIndex.of(r.OID)
-		}
+	if oid := s.keys[qualified{schema, name}]; oid != 0 {
+		return oid
 	}
-	if staticNamespaces[schema] {
-		return s.catalog.index().relations.find(schema, name)
-	}
-	for _, r := range s.byName {
-		if r.Namespace == schema && r.hasKey() && r.keyName() == name {
-			return primaryIndex.of(r.OID)
-		}
-	}
-	return 0
+	return s.catalog.index().relations.find(schema, name)
 }
 
 // typeNamed gives the name of a type in pg_type's spelling.

@@ -58,6 +58,7 @@ type Snapshot struct {
 
 	relations   map[uint32]*Relation
 	byName      map[qualified]*Relation
+	keys        map[qualified]uint32 // primary key indexes
 	namespaces  map[uint32]string
 	namespaceID map[string]uint32
 	owners      map[string]uint32 // of namespaces
@@ -73,13 +74,16 @@ type qualified struct{ schema, name string }
 // Keep it per cut.
 func (c *Catalog) Snapshot(o *Objects) *Snapshot {
 	s := &Snapshot{catalog: c, objects: o,
-		relations: make(map[uint32]*Relation, len(o.Relations)), byName: make(map[qualified]*Relation, len(o.Relations)),
+		relations: make(map[uint32]*Relation, len(o.Relations)), byName: make(map[qualified]*Relation, len(o.Relations)), keys: map[qualified]uint32{},
 		namespaces: map[uint32]string{}, namespaceID: map[string]uint32{}, owners: map[string]uint32{},
 		roles: map[uint32]*Role{}, roleID: map[string]uint32{}, functions: map[uint32]*Function{}}
 	for i := range o.Relations {
 		r := &o.Relations[i]
 		s.relations[r.OID] = r
 		s.byName[qualified{r.Namespace, r.Name}] = r
+		if r.hasKey() {
+			s.keys[qualified{r.Namespace, r.keyName()}] = primaryIndex.of(r.OID)
+		}
 	}
 	s.addNamespace("skade", namespaceSkade, bootstrapOwner)
 	for _, n := range o.Namespaces {
