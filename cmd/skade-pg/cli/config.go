@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+)
+
+// Defaults. 5442 is next to PostgreSQL's own port, without colliding with it.
+const (
+	DefaultData     = "./skade-data"
+	DefaultListen   = "127.0.0.1:5442"
+	DefaultDatabase = "skade"
+	DefaultUser     = "skade"
+)
+
+// Config is every option of serve and check.
+type Config struct {
+	Data           string `mapstructure:"data"`
+	Listen         string `mapstructure:"listen"`
+	HTTP           string `mapstructure:"http"`
+	Demo           bool   `mapstructure:"demo"`
+	Database       string `mapstructure:"database"`
+	AuthFile       string `mapstructure:"auth-file"`
+	TLSCert        string `mapstructure:"tls-cert"`
+	TLSKey         string `mapstructure:"tls-key"`
+	MaxConnections int    `mapstructure:"max-connections"`
+	MemoryLimit    string `mapstructure:"memory-limit"`
+	Threads        int    `mapstructure:"threads"`
+	LogLevel       string `mapstructure:"log-level"`
+	DrainSeconds   int    `mapstructure:"drain-seconds"`
+}
+
+// commonFlags declares what serve and check share.
+func commonFlags(f *pflag.FlagSet) {
+	f.String("config", "", "configuration file (YAML, TOML or JSON; keys are the flags' names)")
+	f.String("data", DefaultData, "folder of the warehouse")
+	f.String("database", DefaultDatabase, "name of the database that clients connect to")
+	f.String("log-level", "info", "debug, info, warn or error")
+}
+
+// loadConfig reads flags, then environment (SKADE_PG_DATA …), then the file.
+func loadConfig(cmd *cobra.Command) (*Config, error) {
+	v := viper.New()
+	v.SetEnvPrefix("SKADE_PG")
+	v.SetEnvKeyReplacer(strings.NewReplacer("-", "_"))
+	v.AutomaticEnv()
+	if err := v.BindPFlags(cmd.Flags()); err != nil {
+		return nil, fmt.Errorf("bind flags: %w", err)
+	}
+	if file := v.GetString("config"); file != "" {
+		v.SetConfigFile(file)
+		if err := v.ReadInConfig(); err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil, fmt.Errorf("%w: configuration file %s does not exist", errUsage, file)
+			}
+			return nil, fmt.Errorf("%w: configuration file %s: %w", errUsage, file, err)
+		}
+		for _, key := range v.AllKeys() {
+			if cmd.Flags().Lookup(key) == nil && key != "help" && !known(key) {
+				return nil, fmt.Errorf("%w: configuration file %s: unknown key %q", errUsage, file, key)
+			}
+		}
+	}
+	c := &Config{}
+	if err := v.Unmarshal(c); err != nil {
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return c, nil
+}
+
+// known reports keys of the other subcommand: one file serves both.
+func known(key string) bool {
+	serve := newServe()
+	return serve.Flags().Lookup(key) != nil
+}
+
+// parseBytes reads a size such as 512MB, 4GiB or 1000000; 0 for "".
+func parseBytes(s string) (int64, error) {
+	text := strings.ToUpper(strings.TrimSpace(s))
+	if text == "" {
+		return 0, nil
+	}
+	units := []struct {
+		suffix string
+		size   int64
+	}{{"KIB", 1 << 10}, {"MIB", 1 << 20}, {"GIB", 1 << 30}, {"KB", 1 << 10}, {"MB", 1 << 20}, {"GB", 1 << 30}, {"B", 1}, {"", 1}}
+	for _, u := range units {
+		digits, ok := strings.CutSuffix(text, u.suffix)
+		if !ok {
+			continue
+		}
+		var n int64
+		if _, err := fmt.Sscanf(strings.TrimSpace(digits)+"\n", "%d\n", &n); err == nil && n > 0 {
+			return n * u.size, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: %q is not a size: write 512MB or 4GB", errUsage, s)
+}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/nordisk/skade-pg/cmd/skade-pg/demo"
+)
+
+func newServe() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve a warehouse",
+		Long: `Serve a warehouse folder to PostgreSQL clients. The folder is made when it does not exist.
+
+Every flag is also an environment variable (--max-connections is SKADE_PG_MAX_CONNECTIONS) and a key of the file given by --config.
+On a loopback address any user may connect without a password (trust). On any other address --auth-file is required.`,
+		Args: cobra.NoArgs,
+		RunE: runServe,
+	}
+	f := cmd.Flags()
+	commonFlags(f)
+	f.String("listen", DefaultListen, "address to listen on")
+	f.String("http", "", "address for /healthz, /readyz and /metrics; empty serves none")
+	f.Bool("demo", false, "create a small shop and keep it busy")
+	f.String("auth-file", "", "file of role:password lines; a password may be a SCRAM-SHA-256 verifier")
+	f.String("tls-cert", "", "certificate file (PEM)")
+	f.String("tls-key", "", "key file of the certificate (PEM)")
+	f.Int("max-connections", 100, "connections at once")
+	f.String("memory-limit", "", "memory of all queries together, e.g. 4GB; default half of the machine's")
+	f.Int("threads", 0, "query threads; 0 is one per core")
+	f.Int("drain-seconds", 10, "how long SIGTERM waits for running statements")
+	return cmd
+}
+
+func runServe(cmd *cobra.Command, _ []string) error {
+	cfg, err := loadConfig(cmd)
+	if err != nil {
+		return err
+	}
+	level, err := zerolog.ParseLevel(cfg.LogLevel)
+	if err != nil {
+		return fmt.Errorf("%w: log level %q: use debug, info, warn or error", errUsage, cfg.LogLevel)
+	}
+	log := zerolog.New(zerolog.ConsoleWriter{Out: cmd.ErrOrStderr(), TimeFormat: time.RFC3339, NoColor: true}).Level(level).With().Timestamp().Logger()
+	ctx := cmd.Context()
+	srv, err := Start(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "skade-pg %s is ready: psql %s%s\n", version, srv.URL(), srv.authNote())
+	done := make(chan error, 1)
+	demoCtx, stopDemo := context.WithCancel(ctx)
+	if cfg.Demo {
+		go func() { done <- demo.Run(demoCtx, srv.URL(), log) }()
+	} else {
+		done <- nil
+	}
+	select {
+	case <-ctx.Done():
+		log.Info().Msg("draining")
+	case err = <-srv.Failed():
+	}
+	stopDemo()
+	if derr := <-done; derr != nil && !errors.Is(derr, context.Canceled) {
+		log.Error().Err(derr).Msg("demo")
+	}
+	return errors.Join(err, srv.Close())
+}

@@ -1,0 +1,242 @@
+package engine
+
+import (
+	"context"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+
+	"github.com/nordisk/skade-pg/catalog"
+	"github.com/nordisk/skade-pg/engine/pgcatalog"
+	"github.com/nordisk/skade-pg/internal/pgtype"
+	"github.com/nordisk/skade-pg/sqlfuncs"
+	"github.com/nordisk/skade-pg/warehouse"
+)
+
+// catalogView is a session as the system catalogs see it: pgcatalog.Session.
+type catalogView struct{ s *session }
+
+func (v *catalogView) Info() pgcatalog.SessionInfo {
+	s := v.s
+	return pgcatalog.SessionInfo{
+		PID: s.startup.PID, Database: s.gw.database, User: s.user(), SessionUser: s.user(), Version: s.gw.versionText,
+		ServerAddr: hostOf(s.gw.address), ServerPort: portOf(s.gw.address),
+		ClientAddr: hostOf(s.startup.Identity.RemoteAddr), ClientPort: portOf(s.startup.Identity.RemoteAddr),
+		ServerStarted: s.gw.started, TransactionID: int64(s.gw.catalog.CommitSeq()) + 1,
+	}
+}
+
+func (v *catalogView) SearchPath() []string { return v.s.existingPath() }
+
+func (v *catalogView) HasPrivilege(uint32, string, uint32, string) bool { return true }
+
+func (v *catalogView) Settings() []pgcatalog.Setting {
+	out := make([]pgcatalog.Setting, 0, len(settings))
+	for _, st := range settings {
+		value, _ := v.s.gucs.get(st.name)
+		source := "default"
+		if value != st.value {
+			source = "session"
+		}
+		ps := pgcatalog.Setting{Name: st.name, Value: value, Unit: st.unit, Category: "Client Connection Defaults", ShortDesc: st.desc,
+			Context: st.context, VarType: st.vartype, Source: source, EnumVals: st.enum, BootVal: st.value, ResetVal: st.value}
+		if base, ok := v.s.gucs.base[strings.ToLower(st.name)]; ok {
+			ps.ResetVal = base
+		}
+		if st.vartype == "integer" {
+			ps.MinVal, ps.MaxVal = itoa(st.min), itoa(st.max)
+		}
+		out = append(out, ps)
+	}
+	return out
+}
+
+func (v *catalogView) Activity() []pgcatalog.Backend { return v.s.gw.activity() }
+
+// Locks is empty: a reader pins a cut and a writer is checked at commit, so nobody waits for a lock.
+func (v *catalogView) Locks() []pgcatalog.Lock { return nil }
+
+func (v *catalogView) PreparedStatements() []pgcatalog.PreparedStatement {
+	var out []pgcatalog.PreparedStatement
+	for name, p := range v.s.sqlPrepared {
+		out = append(out, pgcatalog.PreparedStatement{Name: name, Statement: p.text, PrepareTime: p.made, ParameterTypes: p.params, FromSQL: true})
+	}
+	return out
+}
+
+func (v *catalogView) Cursors() []pgcatalog.Cursor {
+	var out []pgcatalog.Cursor
+	for _, c := range v.s.cursors {
+		out = append(out, pgcatalog.Cursor{Name: c.name, Statement: c.text, Holdable: c.hold, Binary: c.binary, CreationTime: c.made})
+	}
+	return out
+}
+
+// catalogSnapshot is the system catalogs at the transaction's cut. Without own changes it is shared by all sessions of a cut.
+func (s *session) catalogSnapshot() *pgcatalog.Snapshot {
+	tx := s.readTx()
+	if tx.Changed() {
+		return s.gw.syscat.Snapshot(s.gw.objects(tx))
+	}
+	seq := tx.Cut().Seq()
+	s.gw.mu.Lock()
+	defer s.gw.mu.Unlock()
+	if s.gw.mu.snapshot == nil || s.gw.mu.snapSeq != seq {
+		snap := s.gw.syscat.Snapshot(s.gw.objects(tx))
+		if s.gw.mu.snapshot != nil && seq < s.gw.mu.snapSeq {
+			return snap // an old transaction: do not replace the newer one
+		}
+		s.gw.mu.snapshot, s.gw.mu.snapSeq = snap, seq
+	}
+	return s.gw.mu.snapshot
+}
+
+// objects lists what the user has, as the transaction sees it.
+func (gw *Gateway) objects(tx *warehouse.Tx) *pgcatalog.Objects {
+	const owner = 10
+	o := &pgcatalog.Objects{
+		Databases: []pgcatalog.Database{{OID: 16383, Name: gw.database, Owner: owner}},
+		Roles:     gw.catalogRoles(),
+		Functions: skadeFunctions(),
+	}
+	for _, ns := range tx.Namespaces() {
+		n := pgcatalog.Namespace{Name: strings.Join(ns, "."), Owner: owner}
+		if st, err := tx.Cut().Namespace(ns); err == nil {
+			n.OID, n.Comment = st.OID, st.Properties["comment"]
+		}
+		o.Namespaces = append(o.Namespaces, n)
+	}
+	for _, t := range tx.Tables() {
+		if rel, ok := gw.tableObject(t); ok {
+			o.Relations = append(o.Relations, rel)
+		}
+	}
+	for _, obj := range tx.Objects(viewKind) {
+		v, err := decodeView(obj)
+		if err != nil {
+			gw.log.Error().Err(err).Msg("view is left out of the system catalogs")
+			continue
+		}
+		rel := pgcatalog.Relation{OID: viewOID(obj), Kind: pgcatalog.View, Namespace: strings.Join(obj.Namespace, "."), Name: obj.Name, Owner: owner,
+			Comment: v.Comment, Rows: -1, Definition: " " + strings.TrimSuffix(strings.TrimSpace(v.SQL), ";") + ";"}
+		for i, c := range v.Columns {
+			rel.Columns = append(rel.Columns, pgcatalog.RelationColumn{Name: c.Name, AttNum: int16(i + 1), TypeOID: c.OID, TypeMod: c.Mod})
+		}
+		o.Relations = append(o.Relations, rel)
+	}
+	return o
+}
+
+func viewOID(o *catalog.Object) uint32 {
+	if o.OID != 0 {
+		return o.OID
+	}
+	return provisionalOID(o.Name)
+}
+
+// provisionalOID stands for an object whose transaction is not committed: its OID is settled at commit.
+func provisionalOID(name string) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return 1<<27 | h.Sum32()&(1<<27-1)
+}
+
+func tableOID(t *warehouse.TxTable) uint32 {
+	if st := t.State(); st != nil {
+		return st.OID
+	}
+	return provisionalOID(string(t.Key()))
+}
+
+func (gw *Gateway) tableObject(t warehouse.TableInfo) (pgcatalog.Relation, bool) {
+	rel := pgcatalog.Relation{Kind: pgcatalog.Table, Namespace: schemaOf(t.Ident), Name: t.Ident[len(t.Ident)-1], Owner: 10, Rows: -1}
+	var md table.Metadata
+	var sc *iceberg.Schema
+	if t.Own != nil {
+		md, sc, rel.OID = t.Own.Metadata(), t.Own.Schema(), tableOID(t.Own)
+	} else {
+		var err error
+		if md, err = t.State.Metadata(context.Background()); err != nil {
+			gw.log.Error().Err(err).Str("table", strings.Join(t.Ident, ".")).Msg("table is left out of the system catalogs")
+			return rel, false
+		}
+		sc, rel.OID = md.CurrentSchema(), t.State.OID
+	}
+	props := md.Properties()
+	rel.Comment = props[propComment]
+	rel.ConstraintName = constraintName(t.Ident, props)
+	for _, id := range keyOrder(sc.IdentifierFieldIDs, props) {
+		rel.PrimaryKey = append(rel.PrimaryKey, attNumOf(sc, id))
+	}
+	for i, f := range sc.Fields() {
+		oid, mod := pgtype.FromIceberg(f, props)
+		comment := f.Doc
+		if shown := pgtype.Shown(f.Type); comment == "" {
+			comment = shown
+		}
+		rel.Columns = append(rel.Columns, pgcatalog.RelationColumn{Name: f.Name, AttNum: int16(i + 1), TypeOID: oid, TypeMod: mod, NotNull: f.Required, Default: props[defaultKey(f.ID)], Comment: comment})
+	}
+	if snap := md.CurrentSnapshot(); snap == nil {
+		rel.Rows = 0
+	} else if snap.Summary != nil {
+		rel.Rows = summaryInt(snap.Summary.Properties, "total-records") - summaryInt(snap.Summary.Properties, "total-position-deletes")
+		rel.Bytes = summaryInt(snap.Summary.Properties, "total-files-size")
+	}
+	return rel, true
+}
+
+// attNumOf is a column's attribute number: its place in the schema, from 1.
+func attNumOf(sc *iceberg.Schema, fieldID int) int16 {
+	return int16(slices.IndexFunc(sc.Fields(), func(f iceberg.NestedField) bool { return f.ID == fieldID }) + 1)
+}
+
+func summaryInt(props iceberg.Properties, key string) int64 {
+	var n int64
+	for _, c := range props[key] {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n
+}
+
+func (gw *Gateway) catalogRoles() []pgcatalog.Role {
+	names := gw.roles
+	if len(names) == 0 {
+		names = []string{ownerRole(nil)}
+		gw.mu.Lock()
+		for _, s := range gw.mu.sessions {
+			if !slices.Contains(names, s.user()) {
+				names = append(names, s.user())
+			}
+		}
+		gw.mu.Unlock()
+		slices.Sort(names[1:])
+	}
+	out := make([]pgcatalog.Role, len(names))
+	for i, n := range names {
+		out[i] = pgcatalog.Role{OID: 10, Name: n, Superuser: true, CreateDB: true, CreateRole: true, Inherit: true, Login: true, Replication: true, BypassRLS: true, ConnLimit: -1}
+		if i > 0 {
+			out[i].OID = provisionalOID("role:" + n)
+			out[i].Replication, out[i].BypassRLS = false, false
+		}
+	}
+	return out
+}
+
+// skadeFunctions describes the functions of schema skade to pg_proc.
+func skadeFunctions() []pgcatalog.Function {
+	var out []pgcatalog.Function
+	for i, f := range sqlfuncs.Functions() {
+		pf := pgcatalog.Function{OID: uint32(15000 + i), Namespace: "skade", Name: f.Name, Defaults: f.Defaults(), Return: f.Returns, ReturnsSet: f.SetOf, Volatile: 's', Strict: f.Strict, Comment: f.Doc}
+		for _, a := range f.Args {
+			pf.Args = append(pf.Args, pgcatalog.FunctionArg{Name: a.Name, TypeOID: a.OID, Default: a.Default})
+		}
+		out = append(out, pf)
+	}
+	return out
+}

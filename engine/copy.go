@@ -1,0 +1,343 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/nordisk/skade-pg/engine/pgsql"
+	"github.com/nordisk/skade-pg/internal/pgcopy"
+	"github.com/nordisk/skade-pg/internal/pgerr"
+	"github.com/nordisk/skade-pg/pgwire"
+)
+
+// copyPortal makes the portal of COPY.
+func (s *session) copyPortal(b binding, u *pgsql.Copy) pgwire.Portal {
+	return s.command(func(ctx context.Context, w pgwire.Writer) (string, error) {
+		if u.Format == "binary" {
+			return "", pgerr.New(pgerr.FeatureNotSupported, "COPY format \"binary\" is not supported").WithHint("Use FORMAT text, csv or parquet.")
+		}
+		var n int64
+		var err error
+		switch {
+		case u.From:
+			n, err = s.copyFrom(ctx, w, u)
+		case u.Format == "parquet":
+			n, err = s.copyToParquet(ctx, b, w, u)
+		default:
+			n, err = s.copyTo(ctx, b, w, u)
+		}
+		return "COPY " + itoa(n), err
+	})
+}
+
+// copyOptions fills in the format's defaults. names are the columns in the order of the data.
+func copyOptions(u *pgsql.Copy, names []string) (pgcopy.Options, error) {
+	o := pgcopy.Text()
+	if u.Format == "csv" {
+		o = pgcopy.CSV()
+	}
+	if u.Delimiter != "" {
+		o.Delimiter = u.Delimiter[0]
+	}
+	if u.NullSet {
+		o.Null = u.Null
+	}
+	o.Header, o.Match = u.Header, u.HeaderMatch
+	if u.Quote != "" {
+		o.Quote, o.Escape = u.Quote[0], u.Quote[0]
+	}
+	if u.Escape != "" {
+		o.Escape = u.Escape[0]
+	}
+	flags := func(list []string, all bool) ([]bool, error) {
+		if list == nil && !all {
+			return nil, nil
+		}
+		out := make([]bool, len(names))
+		for i := range out {
+			out[i] = all
+		}
+		for _, n := range list {
+			i := slices.Index(names, n)
+			if i < 0 {
+				return nil, pgerr.Newf(pgerr.InvalidColumnReference, "column \"%s\" not referenced by COPY", n)
+			}
+			out[i] = true
+		}
+		return out, nil
+	}
+	var err error
+	if o.ForceQuote, err = flags(u.ForceQuote, u.ForceQuoteAll); err != nil {
+		return o, err
+	}
+	if o.ForceNotNull, err = flags(u.ForceNotNull, false); err != nil {
+		return o, err
+	}
+	o.ForceNull, err = flags(u.ForceNull, false)
+	return o, err
+}
+
+// copyQuery is the query behind COPY … TO.
+func (s *session) copyQuery(ctx context.Context, b binding, u *pgsql.Copy) (binding, error) {
+	if b.p.inner != nil {
+		return binding{p: b.p.inner, args: b.args, cols: b.p.inner.cols}, nil
+	}
+	t, view, err := s.findRelation(ctx, pgsql.QName{Schema: u.Schema, Name: u.Table, Loc: u.Loc})
+	if err != nil {
+		return binding{}, err
+	}
+	if view != nil {
+		return binding{}, pgerr.Newf(pgerr.WrongObjectType, "cannot copy from view \"%s\"", u.Table).WithHint("Try the COPY (SELECT ...) TO variant.")
+	}
+	if t == nil {
+		return binding{}, undefinedTable(pgsql.QName{Schema: u.Schema, Name: u.Table, Loc: u.Loc})
+	}
+	cols := "*"
+	if len(u.Columns) > 0 {
+		quoted := make([]string, len(u.Columns))
+		for i, c := range u.Columns {
+			quoted[i] = quoteIdent(c)
+		}
+		cols = strings.Join(quoted, ", ")
+	}
+	id := t.Ident()
+	p, err := s.internalQuery(ctx, "SELECT "+cols+" FROM "+quoteIdent(schemaOf(id))+"."+quoteIdent(id[len(id)-1]))
+	if err != nil {
+		if e := pgerr.As(err); e != nil {
+			return binding{}, e.WithPosition(0)
+		}
+		return binding{}, err
+	}
+	return binding{p: p, cols: p.cols}, nil
+}
+
+// internalQuery analyses SQL that the engine itself wrote.
+func (s *session) internalQuery(ctx context.Context, sql string) (*prepared, error) {
+	stmts, err := pgsql.Parse(sql)
+	if err != nil {
+		return nil, err
+	}
+	p := &prepared{s: s, stmt: stmts[0], text: sql}
+	return p, s.analyze(ctx, p)
+}
+
+// copyTo streams rows as text or CSV, one CopyData message a row.
+func (s *session) copyTo(ctx context.Context, b binding, w pgwire.Writer, u *pgsql.Copy) (int64, error) {
+	q, err := s.copyQuery(ctx, b, u)
+	if err != nil {
+		return 0, err
+	}
+	names := make([]string, len(q.cols))
+	for i, c := range q.cols {
+		names[i] = c.Name
+	}
+	o, err := copyOptions(u, names)
+	if err != nil {
+		return 0, err
+	}
+	src, err := s.copySource(ctx, q, w)
+	if err != nil {
+		return 0, err
+	}
+	defer src.close()
+	out, err := w.CopyOut(0, make([]int16, len(q.cols)))
+	if err != nil {
+		return 0, err
+	}
+	format := pgcopy.NewWriter(o, names)
+	if line := format.AppendHeader(nil); len(line) > 0 {
+		if _, err := out.Write(line); err != nil {
+			return 0, err
+		}
+	}
+	var rows int64
+	var msgs, line []byte
+	for {
+		var n int
+		var done bool
+		msgs, n, done, err = src.appendRows(ctx, msgs[:0], 0)
+		if err != nil {
+			return 0, err
+		}
+		for rest := msgs; len(rest) > 0; {
+			size := 1 + int(binary.BigEndian.Uint32(rest[1:]))
+			line = format.AppendDataRows(line[:0], rest[:size])
+			rest = rest[size:]
+			if _, err := out.Write(line); err != nil {
+				return 0, err
+			}
+		}
+		rows += int64(n)
+		if done {
+			return rows, out.Close()
+		}
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+	}
+}
+
+// copySource runs the query of COPY (…) TO, which may be DML with RETURNING.
+func (s *session) copySource(ctx context.Context, q binding, w pgwire.Writer) (rowSource, error) {
+	if q.p.stmt.Kind == pgsql.Select {
+		return (&queryPortal{s: s, b: q}).open(ctx, w)
+	}
+	if q.cols == nil {
+		return nil, pgerr.New(pgerr.FeatureNotSupported, "COPY query must have a RETURNING clause")
+	}
+	res, err := s.runDML(ctx, q, w)
+	if err != nil {
+		return nil, err
+	}
+	return res.rows, nil
+}
+
+// copyTarget is a COPY FROM's table with the columns that the data fills.
+func (s *session) copyTarget(ctx context.Context, u *pgsql.Copy) (*copyInto, error) {
+	t, view, err := s.findRelation(ctx, pgsql.QName{Schema: u.Schema, Name: u.Table, Loc: u.Loc})
+	switch {
+	case err != nil:
+		return nil, err
+	case view != nil:
+		return nil, pgerr.Newf(pgerr.WrongObjectType, "cannot copy to view \"%s\"", u.Table)
+	case t == nil:
+		return nil, undefinedTable(pgsql.QName{Schema: u.Schema, Name: u.Table, Loc: u.Loc})
+	case u.HasWhere:
+		return nil, pgerr.New(pgerr.FeatureNotSupported, "COPY FROM ... WHERE is not supported").WithHint("COPY into a staging table, then INSERT ... SELECT ... WHERE.")
+	}
+	into := &copyInto{t: t, rel: tableRelation(t)}
+	into.names = u.Columns
+	if len(into.names) == 0 {
+		for _, c := range into.rel.Columns {
+			into.names = append(into.names, c.Name)
+		}
+	}
+	for i, n := range into.names {
+		if !slices.ContainsFunc(into.rel.Columns, func(c pgsql.RelColumn) bool { return c.Name == n }) {
+			return nil, pgerr.Newf(pgerr.UndefinedColumn, "column \"%s\" of relation \"%s\" does not exist", n, u.Table)
+		}
+		if slices.Index(into.names, n) < i {
+			return nil, pgerr.Newf(pgerr.DuplicateColumn, "column \"%s\" specified more than once", n)
+		}
+	}
+	return into, nil
+}
+
+// copyFrom runs COPY … FROM STDIN. The rows are part of the transaction: an error leaves the table as it was.
+func (s *session) copyFrom(ctx context.Context, w pgwire.Writer, u *pgsql.Copy) (int64, error) {
+	if err := s.tx.writable("COPY FROM"); err != nil {
+		return 0, err
+	}
+	into, err := s.copyTarget(ctx, u)
+	if err != nil {
+		return 0, err
+	}
+	mark := s.tx.wh.Savepoint()
+	var n int64
+	if u.Format == "parquet" {
+		n, err = s.copyParquet(ctx, w, u, into)
+	} else {
+		n, err = s.copyRows(ctx, w, u, into)
+	}
+	if err != nil {
+		if rerr := s.tx.wh.RollbackTo(mark); rerr != nil {
+			s.gw.log.Error().Err(rerr).Msg("roll back a failed COPY")
+		}
+		return 0, err
+	}
+	return n, nil
+}
+
+// copyBatchRows and copyBatchBytes bound a batch of COPY.
+const (
+	copyBatchRows  = 64 << 10
+	copyBatchBytes = 8 << 20
+)
+
+// copyRows reads text or CSV.
+func (s *session) copyRows(ctx context.Context, w pgwire.Writer, u *pgsql.Copy, into *copyInto) (int64, error) {
+	o, err := copyOptions(u, into.names)
+	if err != nil {
+		return 0, err
+	}
+	cols, err := s.copyColumns(ctx, into)
+	if err != nil {
+		return 0, err
+	}
+	app, err := pgcopy.NewAppender(u.Table, cols, into.t.ArrowSchema(), s.style())
+	if err != nil {
+		return 0, err
+	}
+	defer app.Release()
+	src, err := w.CopyIn(0, make([]int16, len(into.names)))
+	if err != nil {
+		return 0, err
+	}
+	sink := into.start(ctx)
+	defer sink.stop()
+	rd := pgcopy.NewReader(src, o, u.Table, into.names)
+	var rows int64
+	for {
+		fields, err := rd.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+		if err := app.Append(fields, rd.Line()); err != nil {
+			return 0, err
+		}
+		rows++
+		if app.Rows() >= copyBatchRows || app.Bytes() >= copyBatchBytes {
+			if err := sink.send(app.Take()); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if app.Rows() > 0 {
+		if err := sink.send(app.Take()); err != nil {
+			return 0, err
+		}
+	}
+	return rows, sink.finish()
+}
+
+// copyColumns says where each column of the table comes from: a field of the data, or its default.
+func (s *session) copyColumns(ctx context.Context, into *copyInto) ([]pgcopy.Column, error) {
+	out := make([]pgcopy.Column, len(into.rel.Columns))
+	for i, c := range into.rel.Columns {
+		out[i] = pgcopy.Column{Name: c.Name, OID: c.Type, Mod: c.Mod, Source: slices.Index(into.names, c.Name), DefaultNull: true}
+		if out[i].Source >= 0 || c.Default == "" {
+			continue
+		}
+		raw, null, err := s.defaultValue(ctx, c)
+		if err != nil {
+			return nil, fmt.Errorf("default of column %s: %w", c.Name, err)
+		}
+		out[i].Default, out[i].DefaultNull = slices.Clone(raw), null
+	}
+	return out, nil
+}
+
+// defaultValue evaluates a column's default once.
+func (s *session) defaultValue(ctx context.Context, c pgsql.RelColumn) (raw []byte, null bool, err error) {
+	p, err := s.internalQuery(ctx, "SELECT ("+c.Default+")")
+	if err != nil {
+		return nil, false, err
+	}
+	src, err := s.openQuery(ctx, binding{p: p, cols: p.cols}, p.query, nil, discardWriter{})
+	if err != nil {
+		return nil, false, err
+	}
+	defer src.close()
+	msg, n, _, err := src.appendRows(ctx, nil, 1)
+	if err != nil || n != 1 {
+		return nil, true, err
+	}
+	return dataRowField(msg)
+}

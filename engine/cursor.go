@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/nordisk/skade-pg/engine/pgsql"
+	"github.com/nordisk/skade-pg/internal/pgerr"
+	"github.com/nordisk/skade-pg/pgwire"
+)
+
+// cursor is a portal that DECLARE made.
+type cursor struct {
+	name   string
+	text   string
+	portal *streamPortal
+	tx     *txn
+	hold   bool
+	binary bool
+	made   time.Time
+	pos    int64
+	atEnd  bool
+}
+
+// declare runs DECLARE. Cursors go forward only: DuckDB streams do.
+func (s *session) declare(b binding, u *pgsql.Declare) error {
+	if !s.tx.explicit && !u.Hold {
+		return pgerr.New(pgerr.NoActiveSQLTransaction, "DECLARE CURSOR can only be used in transaction blocks")
+	}
+	if u.Scroll {
+		return pgerr.New(pgerr.FeatureNotSupported, "SCROLL cursors are not supported").WithHint("Declare the cursor without SCROLL and fetch forward.")
+	}
+	if _, dup := s.cursors[u.Name]; dup {
+		return pgerr.Newf(pgerr.DuplicateCursor, "cursor \"%s\" already exists", u.Name)
+	}
+	formats := []int16{0}
+	if u.Binary {
+		formats[0] = 1
+	}
+	in := b.p.inner
+	cols, err := withFormats(in.cols, formats)
+	if err != nil {
+		return err
+	}
+	q := &queryPortal{s: s, b: binding{p: in, args: b.args, cols: cols}}
+	c := &cursor{name: u.Name, text: b.p.stmt.Text, tx: s.tx, hold: u.Hold, binary: u.Binary, made: time.Now()}
+	c.portal = &streamPortal{s: s, cols: cols, tag: selectTag, open: q.open}
+	s.cursors[u.Name] = c
+	return nil
+}
+
+func (s *session) dropCursor(name string) {
+	if c, ok := s.cursors[name]; ok {
+		c.portal.Close()
+		delete(s.cursors, name)
+	}
+}
+
+func (s *session) closeCursor(u *pgsql.CloseCursor) (string, error) {
+	if u.All {
+		for name := range s.cursors {
+			s.dropCursor(name)
+		}
+		return "CLOSE CURSOR ALL", nil
+	}
+	if _, ok := s.cursors[u.Name]; !ok {
+		return "", pgerr.Newf(pgerr.InvalidCursorName, "cursor \"%s\" does not exist", u.Name)
+	}
+	s.dropCursor(u.Name)
+	return "CLOSE CURSOR", nil
+}
+
+// fetch runs FETCH and MOVE.
+func (s *session) fetch(b binding, u *pgsql.Fetch) (pgwire.Portal, error) {
+	c, ok := s.cursors[u.Name]
+	if !ok {
+		return nil, pgerr.Newf(pgerr.InvalidCursorName, "cursor \"%s\" does not exist", u.Name)
+	}
+	n, err := c.steps(u)
+	if err != nil {
+		return nil, err
+	}
+	word := "FETCH "
+	if u.Move {
+		word = "MOVE "
+	}
+	// A binary cursor answers in binary whatever the Bind message asked, as PostgreSQL's does.
+	if !c.binary && b.cols != nil {
+		c.portal.cols = b.cols
+	}
+	src := &cursorSource{s: s, c: c, left: n, discard: u.Move}
+	if u.Move {
+		return s.command(func(ctx context.Context, w pgwire.Writer) (string, error) {
+			src.w = w
+			for {
+				_, _, done, err := src.appendRows(ctx, nil, 0)
+				if err != nil {
+					return "", err
+				}
+				if done {
+					return word + itoa(src.seen), nil
+				}
+			}
+		}), nil
+	}
+	return &streamPortal{s: s, cols: c.portal.cols, tag: func(int64) string { return word + itoa(src.seen) },
+		open: func(_ context.Context, w pgwire.Writer) (rowSource, error) { src.w = w; return src, nil }}, nil
+}
+
+// steps is how many rows a FETCH goes forward; −1 is ALL.
+func (c *cursor) steps(u *pgsql.Fetch) (int64, error) {
+	backward := pgerr.New(pgerr.ObjectNotInPrerequisiteState, "cursor can only scan forward").WithHint("Declare it with SCROLL option to enable backward scan.")
+	switch {
+	case u.Direction == "forward" && u.Count == pgsql.FetchAll:
+		return -1, nil
+	case u.Direction == "forward" && u.Count >= 0, u.Direction == "relative" && u.Count >= 0:
+		return u.Count, nil
+	case u.Direction == "absolute" && u.Count > c.pos:
+		return u.Count - c.pos, nil
+	}
+	return 0, backward
+}
+
+// cursorSource reads on from a cursor.
+type cursorSource struct {
+	s       *session
+	c       *cursor
+	w       pgwire.Writer
+	left    int64 // −1: all
+	seen    int64
+	discard bool
+}
+
+func (x *cursorSource) appendRows(ctx context.Context, dst []byte, limit int) ([]byte, int, bool, error) {
+	p := x.c.portal
+	if p.done || x.left == 0 {
+		return dst, 0, true, nil
+	}
+	if p.src == nil {
+		src, err := p.open(ctx, x.w)
+		if err != nil {
+			return dst, 0, false, err
+		}
+		p.src = src
+	}
+	if d, ok := p.src.(*duckRows); ok {
+		d.fmts = formatsOf(p.cols)
+	}
+	if x.left > 0 && (limit == 0 || int64(limit) > x.left) {
+		limit = int(x.left)
+	}
+	out, n, done, err := p.src.appendRows(ctx, dst, limit)
+	if err != nil {
+		return dst, 0, false, err
+	}
+	x.seen += int64(n)
+	x.c.pos += int64(n)
+	if x.left > 0 {
+		x.left -= int64(n)
+	}
+	if done {
+		p.done = true
+		p.free()
+	}
+	if x.discard {
+		return dst, 0, done || x.left == 0, nil
+	}
+	return out, n, done || x.left == 0, nil
+}
+
+func (x *cursorSource) close() {}

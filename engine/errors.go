@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+
+	icecatalog "github.com/apache/iceberg-go/catalog"
+
+	"github.com/nordisk/skade-pg/catalog"
+	"github.com/nordisk/skade-pg/changelog"
+	"github.com/nordisk/skade-pg/engine/duck"
+	"github.com/nordisk/skade-pg/internal/parquetio"
+	"github.com/nordisk/skade-pg/internal/pgerr"
+	"github.com/nordisk/skade-pg/liveset"
+	"github.com/nordisk/skade-pg/lookup"
+	"github.com/nordisk/skade-pg/warehouse"
+)
+
+// sqlstates maps every exported sentinel of the cores to what a client sees. message "" keeps the error's own text.
+var sqlstates = []struct {
+	err     error
+	code    pgerr.Code
+	message string
+	hint    string
+}{
+	{changelog.ErrUnknown, pgerr.UndefinedObject, "", ""},
+	{changelog.ErrMalformedBound, pgerr.InvalidParameterValue, "", ""},
+	{changelog.ErrFromAfterTo, pgerr.InvalidParameterValue, "", ""},
+	{changelog.ErrMalformedShard, pgerr.InvalidParameterValue, "", ""},
+	{changelog.ErrExpired, pgerr.SnapshotTooOld, "", ""},
+	{changelog.ErrNotAncestor, pgerr.ObjectNotInPrerequisiteState, "", ""},
+	{changelog.ErrReservedColumn, pgerr.DuplicateColumn, "", ""},
+	{changelog.ErrNoKey, pgerr.InvalidColumnReference, "", ""},
+	{changelog.ErrUnknownColumn, pgerr.UndefinedColumn, "", ""},
+	{changelog.ErrOutOfRange, pgerr.NumericValueOutOfRange, "", ""},
+	{changelog.ErrLagged, pgerr.SnapshotTooOld, "", ""},
+	{lookup.ErrNoKey, pgerr.InvalidColumnReference, "", "Name the key with key_columns => ARRAY['column']."},
+	{lookup.ErrUnknownColumn, pgerr.UndefinedColumn, "", ""},
+	{lookup.ErrKeyType, pgerr.DatatypeMismatch, "", ""},
+	{lookup.ErrReservedColumn, pgerr.DuplicateColumn, "", ""},
+	{lookup.ErrSeveralRows, pgerr.CardinalityViolation, "", ""},
+	{warehouse.ErrDuplicateTarget, pgerr.CardinalityViolation, "command cannot affect row a second time", ""},
+	{warehouse.ErrNotLive, pgerr.SerializationFailure, "could not serialize access due to concurrent update", ""},
+	{warehouse.ErrClosed, pgerr.AdminShutdown, "the warehouse is closed", ""},
+	{catalog.ErrConflict, pgerr.SerializationFailure, "could not serialize access due to concurrent update", "Retry the transaction."},
+	{catalog.ErrUnknownOutcome, pgerr.StatementCompletionUnknown, "the outcome of the commit is unknown: the disk failed while it was made durable", "Look for the commit's rows after the server was started again."},
+	{catalog.ErrFailed, pgerr.IOError, "commits are refused after a disk failure", "Restart the server once the disk is sound."},
+	{catalog.ErrSeqNotFound, pgerr.UndefinedObject, "", ""},
+	{catalog.ErrExpired, pgerr.SnapshotTooOld, "", ""},
+	{catalog.ErrReadOnly, pgerr.ReadOnlySQLTransaction, "the warehouse folder is read-only", ""},
+	{catalog.ErrInvalidRequest, pgerr.InvalidParameterValue, "", ""},
+	{catalog.ErrNoSuchObject, pgerr.UndefinedTable, "", ""},
+	{catalog.ErrObjectAlreadyExists, pgerr.DuplicateTable, "", ""},
+	{catalog.ErrDamaged, pgerr.DataCorrupted, "", ""},
+	{catalog.ErrClosed, pgerr.AdminShutdown, "the catalog is closed", ""},
+	{icecatalog.ErrNoSuchTable, pgerr.UndefinedTable, "", ""},
+	{icecatalog.ErrNoSuchNamespace, pgerr.InvalidSchemaName, "", ""},
+	{icecatalog.ErrTableAlreadyExists, pgerr.DuplicateTable, "", ""},
+	{icecatalog.ErrNamespaceAlreadyExists, pgerr.DuplicateSchema, "", ""},
+	{icecatalog.ErrNamespaceNotEmpty, pgerr.DependentObjectsStillExist, "", ""},
+	{icecatalog.ErrInvalidIdentifier, pgerr.InvalidName, "", ""},
+	{liveset.ErrMissingFile, pgerr.UndefinedFile, "", "The file is named by the table's metadata but is not there; nothing was skipped."},
+	{liveset.ErrNoFieldIDs, pgerr.DataCorrupted, "", "The file carries no Iceberg field ids and the table has no name mapping."},
+	{liveset.ErrSnapshotNotFound, pgerr.SnapshotTooOld, "", ""},
+	{parquetio.ErrMissingFile, pgerr.UndefinedFile, "", "The file is named by the table's metadata but is not there; nothing was skipped."},
+	{parquetio.ErrNoFieldIDs, pgerr.DataCorrupted, "", "The file carries no Iceberg field ids and the table has no name mapping."},
+	{syscall.ENOSPC, pgerr.DiskFull, "could not write: no space left on device", "Nothing was committed."},
+	{syscall.EROFS, pgerr.ReadOnlySQLTransaction, "the warehouse folder is on a read-only file system", ""},
+	{os.ErrPermission, pgerr.InsufficientPrivilege, "the server may not write its warehouse folder", ""},
+	{context.DeadlineExceeded, pgerr.QueryCanceled, "canceling statement due to statement timeout", ""},
+	{context.Canceled, pgerr.QueryCanceled, "canceling statement due to user request", ""},
+}
+
+// MapError turns any error into what a client sees: an *pgerr.Error as it is, a sentinel by the table, DuckDB's by its own
+// mapping, anything else as XX000 without its text, which goes to the log.
+func MapError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if e := pgerr.As(err); e != nil {
+		return e
+	}
+	var dup *warehouse.DuplicateKeyError
+	if errors.As(err, &dup) {
+		e := pgerr.Newf(pgerr.UniqueViolation, "duplicate key value violates unique constraint \"%s\"", dup.Constraint).WithDetail("%s", dup.Detail())
+		e.Constraint, e.Table = dup.Constraint, dup.Table
+		return e
+	}
+	var nn *warehouse.NotNullError
+	if errors.As(err, &nn) {
+		e := pgerr.Newf(pgerr.NotNullViolation, "null value in column \"%s\" of relation \"%s\" violates not-null constraint", nn.Column, nn.Table)
+		e.Column, e.Table = nn.Column, nn.Table
+		return e
+	}
+	var ce *changelog.Error
+	if errors.As(err, &ce) {
+		e := pgerr.New(codeOf(ce.Err), ce.Message)
+		e.Detail, e.Hint = ce.Detail, ce.Hint
+		return e
+	}
+	var damaged *parquetio.DamagedError
+	if errors.As(err, &damaged) {
+		return pgerr.New(pgerr.DataCorrupted, damaged.Error()).WithCause(err)
+	}
+	for _, m := range sqlstates {
+		if errors.Is(err, m.err) {
+			msg := m.message
+			if msg == "" {
+				msg = err.Error()
+			}
+			e := pgerr.New(m.code, msg).WithCause(err)
+			e.Hint = m.hint
+			return e
+		}
+	}
+	if e := duck.MapError(err); e != nil {
+		return e
+	}
+	return pgerr.New(pgerr.InternalError, "internal error").WithCause(err)
+}
+
+func codeOf(sentinel error) pgerr.Code {
+	for _, m := range sqlstates {
+		if errors.Is(sentinel, m.err) {
+			return m.code
+		}
+	}
+	return pgerr.InternalError
+}

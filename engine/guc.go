@@ -1,0 +1,563 @@
+package engine
+
+import (
+	_ "time/tzdata" // the machine may have no zone database
+
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nordisk/skade-pg/internal/pgerr"
+	"github.com/nordisk/skade-pg/pgwire"
+)
+
+// setting is one GUC as pg_settings shows it.
+// Source: PostgreSQL 15, src/backend/utils/misc/guc.c.
+type setting struct {
+	name    string
+	value   string // default
+	vartype string // bool, integer, real, string, enum
+	unit    string // ms, kB or ""
+	context string // internal, postmaster, user, superuser
+	report  bool   // GUC_REPORT: clients get a ParameterStatus
+	enum    []string
+	min     int64
+	max     int64
+	desc    string
+}
+
+func boolSetting(name, value, desc string) setting {
+	return setting{name: name, value: value, vartype: "bool", context: "user", desc: desc}
+}
+
+func stringSetting(name, value, desc string) setting {
+	return setting{name: name, value: value, vartype: "string", context: "user", desc: desc}
+}
+
+func enumSetting(name, value, desc string, enum ...string) setting {
+	return setting{name: name, value: value, vartype: "enum", context: "user", enum: enum, desc: desc}
+}
+
+func intSetting(name, value, unit string, lo, hi int64, desc string) setting {
+	return setting{name: name, value: value, vartype: "integer", unit: unit, context: "user", min: lo, max: hi, desc: desc}
+}
+
+func internal(s setting) setting {
+	s.context = "internal"
+	return s
+}
+
+func reported(s setting) setting {
+	s.report = true
+	return s
+}
+
+// serverVersion is the PostgreSQL release whose behaviour and catalogs are shown.
+const serverVersion = "15.18"
+const serverVersionNum = "150018"
+
+var isolationLevels = []string{"serializable", "repeatable read", "read committed", "read uncommitted"}
+
+// settings lists every GUC that SET, SHOW and pg_settings know, sorted by name in an init of settingByName.
+var settings = []setting{
+	reported(stringSetting("application_name", "", "Sets the application name to be reported in statistics and logs.")),
+	enumSetting("backslash_quote", "safe_encoding", "Sets whether \"\\'\" is allowed in string literals.", "safe_encoding", "on", "off"),
+	internal(intSetting("block_size", "8192", "", 8192, 8192, "Shows the size of a disk block.")),
+	enumSetting("bytea_output", "hex", "Sets the output format for bytea.", "escape", "hex"),
+	boolSetting("check_function_bodies", "on", "Check routine bodies during CREATE FUNCTION and CREATE PROCEDURE."),
+	reported(stringSetting("client_encoding", "UTF8", "Sets the client's character set encoding.")),
+	enumSetting("client_min_messages", "notice", "Sets the message levels that are sent to the client.", "debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"),
+	enumSetting("constraint_exclusion", "partition", "Enables the planner to use constraints to optimize queries.", "partition", "on", "off"),
+	reported(stringSetting("DateStyle", "ISO, MDY", "Sets the display format for date and time values.")),
+	enumSetting("default_table_access_method", "heap", "Sets the default table access method for new tables.", "heap"),
+	stringSetting("default_tablespace", "", "Sets the default tablespace to create tables and indexes in."),
+	boolSetting("default_transaction_deferrable", "off", "Sets the default deferrable status of new transactions."),
+	enumSetting("default_transaction_isolation", "repeatable read", "Sets the transaction isolation level of each new transaction.", isolationLevels...),
+	reported(boolSetting("default_transaction_read_only", "off", "Sets the default read-only status of new transactions.")),
+	boolSetting("enable_hashagg", "on", "Enables the planner's use of hashed aggregation plans."),
+	boolSetting("enable_hashjoin", "on", "Enables the planner's use of hash join plans."),
+	boolSetting("enable_indexscan", "on", "Enables the planner's use of index-scan plans."),
+	boolSetting("enable_mergejoin", "on", "Enables the planner's use of merge join plans."),
+	boolSetting("enable_nestloop", "on", "Enables the planner's use of nested-loop join plans."),
+	boolSetting("enable_seqscan", "on", "Enables the planner's use of sequential-scan plans."),
+	boolSetting("escape_string_warning", "on", "Warn about backslash escapes in ordinary string literals."),
+	intSetting("extra_float_digits", "1", "", -15, 3, "Sets the number of digits displayed for floating-point values."),
+	boolSetting("geqo", "on", "Enables genetic query optimization."),
+	boolSetting("hot_standby", "on", "Allows connections and queries during recovery."),
+	intSetting("idle_in_transaction_session_timeout", "0", "ms", 0, 2147483647, "Sets the maximum allowed idle time between queries, when in a transaction."),
+	intSetting("idle_session_timeout", "0", "ms", 0, 2147483647, "Sets the maximum allowed idle time between queries, when not in a transaction."),
+	reported(internal(boolSetting("in_hot_standby", "off", "Shows whether hot standby is currently active."))),
+	reported(internal(boolSetting("integer_datetimes", "on", "Shows whether datetimes are integer based."))),
+	reported(enumSetting("IntervalStyle", "postgres", "Sets the display format for interval values.", "postgres", "postgres_verbose", "sql_standard", "iso_8601")),
+	reported(internal(boolSetting("is_superuser", "on", "Shows whether the current user is a superuser."))),
+	boolSetting("jit", "off", "Allow JIT compilation."),
+	internal(stringSetting("lc_collate", "C", "Shows the collation order locale.")),
+	internal(stringSetting("lc_ctype", "C.UTF-8", "Shows the character classification and case conversion locale.")),
+	stringSetting("lc_messages", "C", "Sets the language in which messages are displayed."),
+	stringSetting("lc_monetary", "C", "Sets the locale for formatting monetary amounts."),
+	stringSetting("lc_numeric", "C", "Sets the locale for formatting numbers."),
+	stringSetting("lc_time", "C", "Sets the locale for formatting date and time values."),
+	intSetting("lock_timeout", "0", "ms", 0, 2147483647, "Sets the maximum allowed duration of any wait for a lock."),
+	intSetting("maintenance_work_mem", "65536", "kB", 1024, 2147483647, "Sets the maximum memory to be used for maintenance operations."),
+	internal(intSetting("max_connections", "100", "", 1, 262143, "Sets the maximum number of concurrent connections.")),
+	internal(intSetting("max_function_args", "100", "", 100, 100, "Shows the maximum number of function arguments.")),
+	internal(intSetting("max_identifier_length", "63", "", 63, 63, "Shows the maximum identifier length.")),
+	internal(intSetting("max_index_keys", "32", "", 32, 32, "Shows the maximum number of index keys.")),
+	enumSetting("password_encryption", "scram-sha-256", "Chooses the algorithm for encrypting passwords.", "md5", "scram-sha-256"),
+	boolSetting("quote_all_identifiers", "off", "When generating SQL fragments, quote all identifiers."),
+	setting{name: "random_page_cost", value: "4", vartype: "real", context: "user", desc: "Sets the planner's estimate of the cost of a nonsequentially fetched disk page."},
+	boolSetting("row_security", "on", "Enable row security."),
+	stringSetting("search_path", `"$user", public`, "Sets the schema search order for names that are not schema-qualified."),
+	internal(stringSetting("segment_size", "131072", "Shows the number of pages per disk file.")),
+	reported(internal(stringSetting("server_encoding", "UTF8", "Shows the server (database) character set encoding."))),
+	reported(internal(stringSetting("server_version", serverVersion, "Shows the server version."))),
+	internal(intSetting("server_version_num", serverVersionNum, "", 150000, 159999, "Shows the server version as an integer.")),
+	stringSetting("session_replication_role", "origin", "Sets the session's behavior for triggers and rewrite rules."),
+	reported(internal(stringSetting("session_authorization", "", "Sets the session user name."))),
+	stringSetting("skade.as_of", "", "Reads every table as of this bound: seq:N, a snapshot, a timestamp or a tag."),
+	boolSetting("ssl", "off", "Enables SSL connections."),
+	reported(boolSetting("standard_conforming_strings", "on", "Causes '...' strings to treat backslashes literally.")),
+	intSetting("statement_timeout", "0", "ms", 0, 2147483647, "Sets the maximum allowed duration of any statement."),
+	enumSetting("synchronous_commit", "on", "Sets the current transaction's synchronization level.", "local", "remote_write", "remote_apply", "on", "off"),
+	boolSetting("synchronize_seqscans", "on", "Enable synchronized sequential scans."),
+	intSetting("tcp_keepalives_idle", "0", "s", 0, 2147483647, "Time between issuing TCP keepalives."),
+	intSetting("temp_buffers", "1024", "8kB", 100, 1073741823, "Sets the maximum number of temporary buffers used by each session."),
+	reported(stringSetting("TimeZone", "Etc/UTC", "Sets the time zone for displaying and interpreting time stamps.")),
+	boolSetting("transaction_deferrable", "off", "Whether to defer a read-only serializable transaction."),
+	enumSetting("transaction_isolation", "repeatable read", "Sets the current transaction's isolation level.", isolationLevels...),
+	boolSetting("transaction_read_only", "off", "Sets the current transaction's read-only status."),
+	boolSetting("transform_null_equals", "off", "Treats \"expr=NULL\" as \"expr IS NULL\"."),
+	intSetting("vacuum_defer_cleanup_age", "0", "", 0, 1000000, "Number of transactions by which VACUUM and HOT cleanup should be deferred."),
+	intSetting("work_mem", "65536", "kB", 64, 2147483647, "Sets the maximum memory to be used for query workspaces."),
+	enumSetting("xmlbinary", "base64", "Sets how binary values are to be encoded in XML.", "base64", "hex"),
+	enumSetting("xmloption", "content", "Sets whether XML data is to be considered as documents or content fragments.", "content", "document"),
+}
+
+var settingByName = func() map[string]*setting {
+	slices.SortFunc(settings, func(a, b setting) int {
+		return strings.Compare(strings.ToLower(a.name), strings.ToLower(b.name))
+	})
+	m := make(map[string]*setting, len(settings))
+	for i := range settings {
+		m[strings.ToLower(settings[i].name)] = &settings[i]
+	}
+	return m
+}()
+
+// gucs are a session's settings. Values that a transaction set go back when it rolls back; SET LOCAL goes back at its end.
+type gucs struct {
+	base map[string]string // session start values, what RESET returns to
+	cur  map[string]string // overrides of base; copied on write
+	// saved holds cur as it was at BEGIN and at each savepoint; local names what SET LOCAL changed since BEGIN, with the value to restore.
+	saved []map[string]string
+	local map[string]*string
+	// loc caches the TimeZone.
+	loc *time.Location
+}
+
+func newGUCs() *gucs {
+	return &gucs{base: map[string]string{}, cur: map[string]string{}, loc: time.UTC}
+}
+
+// get returns a setting's value and whether it exists. Names are case-insensitive.
+func (g *gucs) get(name string) (string, bool) {
+	key := strings.ToLower(name)
+	if v, ok := g.cur[key]; ok {
+		return v, true
+	}
+	if v, ok := g.base[key]; ok {
+		return v, true
+	}
+	if s, ok := settingByName[key]; ok {
+		return s.value, true
+	}
+	return "", false
+}
+
+func (g *gucs) value(name string) string {
+	v, _ := g.get(name)
+	return v
+}
+
+// show is get with the unit as SHOW prints it.
+func (g *gucs) show(name string) (string, bool) {
+	v, ok := g.get(name)
+	s := settingByName[strings.ToLower(name)]
+	if !ok || s == nil || s.vartype != "integer" || s.unit == "" || v == "0" {
+		return v, ok
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil {
+		return v, true
+	}
+	return withUnit(n, s.unit), true
+}
+
+func withUnit(n int64, unit string) string {
+	steps := map[string][]struct {
+		name string
+		size int64
+	}{
+		"ms": {{"d", 86_400_000}, {"h", 3_600_000}, {"min", 60_000}, {"s", 1000}, {"ms", 1}},
+		"s":  {{"d", 86_400}, {"h", 3600}, {"min", 60}, {"s", 1}},
+		"kB": {{"TB", 1 << 30}, {"GB", 1 << 20}, {"MB", 1 << 10}, {"kB", 1}},
+	}
+	if unit == "8kB" {
+		n, unit = n*8, "kB"
+	}
+	for _, st := range steps[unit] {
+		if n%st.size == 0 {
+			return strconv.FormatInt(n/st.size, 10) + st.name
+		}
+	}
+	return strconv.FormatInt(n, 10) + unit
+}
+
+// set changes a setting. Errors: 42704 unknown name, 55P02 not settable, 22023 bad value.
+func (g *gucs) set(name, value string, local bool) error {
+	key := strings.ToLower(name)
+	canonical, err := g.check(name, value)
+	if err != nil {
+		return err
+	}
+	next := maps.Clone(g.cur)
+	if local && g.local != nil {
+		if _, done := g.local[key]; !done {
+			if old, ok := g.cur[key]; ok {
+				g.local[key] = &old
+			} else {
+				g.local[key] = nil
+			}
+		}
+	}
+	next[key] = canonical
+	g.cur = next
+	g.refresh()
+	return nil
+}
+
+// reset returns a setting, or all when name is "all", to its value at session start.
+func (g *gucs) reset(name string) error {
+	key := strings.ToLower(name)
+	if key == "all" {
+		next := map[string]string{}
+		for _, keep := range []string{"transaction_isolation", "transaction_read_only", "transaction_deferrable", "session_authorization", "is_superuser"} {
+			if v, ok := g.cur[keep]; ok {
+				next[keep] = v
+			}
+		}
+		g.cur = next
+		g.refresh()
+		return nil
+	}
+	s, ok := settingByName[key]
+	if !ok && !strings.Contains(key, ".") {
+		return unrecognizedParameter(name)
+	}
+	if ok && s.context != "user" {
+		return cannotChange(s)
+	}
+	next := maps.Clone(g.cur)
+	delete(next, key)
+	g.cur = next
+	g.refresh()
+	return nil
+}
+
+func unrecognizedParameter(name string) error {
+	return pgerr.Newf(pgerr.UndefinedObject, "unrecognized configuration parameter \"%s\"", name)
+}
+
+func cannotChange(s *setting) error {
+	return pgerr.Newf(pgerr.CantChangeRuntimeParam, "parameter \"%s\" cannot be changed", s.name)
+}
+
+// check validates a value and returns its canonical text.
+func (g *gucs) check(name, value string) (string, error) {
+	s, ok := settingByName[strings.ToLower(name)]
+	if !ok {
+		if strings.Contains(name, ".") { // a custom parameter, as PostgreSQL takes any class.name
+			return value, nil
+		}
+		return "", unrecognizedParameter(name)
+	}
+	if s.context != "user" {
+		return "", cannotChange(s)
+	}
+	bad := pgerr.Newf(pgerr.InvalidParameterValue, "invalid value for parameter \"%s\": \"%s\"", s.name, value)
+	switch s.vartype {
+	case "bool":
+		b, ok := parseBool(value)
+		if !ok {
+			return "", pgerr.Newf(pgerr.InvalidParameterValue, "parameter \"%s\" requires a Boolean value", s.name)
+		}
+		return onOff(b), nil
+	case "enum":
+		for _, e := range s.enum {
+			if strings.EqualFold(e, value) {
+				return e, nil
+			}
+		}
+		if b, ok := parseBool(value); ok && slices.Contains(s.enum, onOff(b)) {
+			return onOff(b), nil
+		}
+		return "", bad.WithHint("Available values: %s.", strings.Join(s.enum, ", "))
+	case "integer":
+		return checkInteger(s, value, bad)
+	case "real":
+		if _, err := strconv.ParseFloat(value, 64); err != nil {
+			return "", bad
+		}
+		return value, nil
+	}
+	switch s.name {
+	case "TimeZone":
+		loc, canonical, err := loadZone(value)
+		if err != nil {
+			return "", bad
+		}
+		_ = loc
+		return canonical, nil
+	case "DateStyle":
+		return checkDateStyle(g.value("DateStyle"), value, bad)
+	case "client_encoding":
+		switch strings.ToUpper(strings.NewReplacer("-", "", "_", "").Replace(value)) {
+		case "UTF8", "UNICODE":
+			return "UTF8", nil
+		case "SQLASCII":
+			return "SQL_ASCII", nil
+		}
+		return "", bad.WithDetail("This server speaks UTF8 only.")
+	}
+	return value, nil
+}
+
+func checkInteger(s *setting, value string, bad *pgerr.Error) (string, error) {
+	text := strings.TrimSpace(value)
+	i := 0
+	for i < len(text) && (text[i] >= '0' && text[i] <= '9' || text[i] == '-' || text[i] == '+' || text[i] == '.') {
+		i++
+	}
+	f, err := strconv.ParseFloat(text[:i], 64)
+	if err != nil {
+		return "", bad
+	}
+	if unit := strings.TrimSpace(text[i:]); unit != "" {
+		factor, ok := unitFactor(s.unit, unit)
+		if !ok {
+			return "", bad.WithHint("Valid units for this parameter are %s.", unitHint(s.unit))
+		}
+		f *= factor
+	}
+	n := int64(f)
+	if n < s.min || n > s.max {
+		return "", pgerr.Newf(pgerr.InvalidParameterValue, "%d%s is outside the valid range for parameter \"%s\" (%d .. %d)", n, spaced(s.unit), s.name, s.min, s.max)
+	}
+	return strconv.FormatInt(n, 10), nil
+}
+
+func spaced(unit string) string {
+	if unit == "" {
+		return ""
+	}
+	return " " + unit
+}
+
+func unitHint(base string) string {
+	if base == "ms" || base == "s" {
+		return `"us", "ms", "s", "min", "h", and "d"`
+	}
+	return `"B", "kB", "MB", "GB", and "TB"`
+}
+
+func unitFactor(base, unit string) (float64, bool) {
+	ms := map[string]float64{"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+	kb := map[string]float64{"B": 1.0 / 1024, "kB": 1, "MB": 1 << 10, "GB": 1 << 20, "TB": 1 << 30}
+	switch base {
+	case "ms":
+		f, ok := ms[unit]
+		return f, ok
+	case "s":
+		f, ok := ms[unit]
+		return f / 1000, ok
+	case "kB":
+		f, ok := kb[unit]
+		return f, ok
+	case "8kB":
+		f, ok := kb[unit]
+		return f / 8, ok
+	}
+	return 0, false
+}
+
+func parseBool(v string) (bool, bool) {
+	v = strings.ToLower(strings.TrimSpace(v))
+	if v == "" {
+		return false, false
+	}
+	switch {
+	case v == "1", v == "on", strings.HasPrefix("true", v), strings.HasPrefix("yes", v):
+		return true, true
+	case v == "0", len(v) >= 2 && strings.HasPrefix("off", v), strings.HasPrefix("false", v), strings.HasPrefix("no", v):
+		return false, true
+	}
+	return false, false
+}
+
+func onOff(b bool) string {
+	if b {
+		return "on"
+	}
+	return "off"
+}
+
+func checkDateStyle(current, value string, bad *pgerr.Error) (string, error) {
+	style, order, _ := strings.Cut(current, ", ")
+	for part := range strings.SplitSeq(value, ",") {
+		switch p := strings.ToUpper(strings.TrimSpace(part)); {
+		case p == "ISO":
+			style = "ISO"
+		case p == "SQL", p == "POSTGRES", p == "GERMAN":
+			return "", pgerr.Newf(pgerr.FeatureNotSupported, "DateStyle \"%s\" is not supported", value).WithHint("Use ISO.")
+		case p == "MDY" || p == "US" || strings.HasPrefix(p, "NONEURO"):
+			order = "MDY"
+		case p == "DMY" || strings.HasPrefix(p, "EURO"):
+			order = "DMY"
+		case p == "YMD":
+			order = "YMD"
+		case p == "DEFAULT":
+			style, order = "ISO", "MDY"
+		default:
+			return "", bad
+		}
+	}
+	return style + ", " + order, nil
+}
+
+// loadZone resolves a TimeZone value: a name, an abbreviation, or an offset as PostgreSQL reads it.
+func loadZone(value string) (*time.Location, string, error) {
+	v := strings.TrimSpace(value)
+	switch strings.ToUpper(v) {
+	case "UTC", "Z", "ZULU", "GMT", "DEFAULT", "LOCAL":
+		if strings.EqualFold(v, "GMT") {
+			return time.FixedZone("GMT", 0), "GMT", nil
+		}
+		return time.UTC, "UTC", nil
+	}
+	if h, err := strconv.ParseFloat(v, 64); err == nil && h >= -168 && h <= 168 {
+		// SET TIME ZONE -7: hours east of Greenwich; POSIX text has the sign the other way round.
+		off := int(h * 3600)
+		name := time.Unix(0, 0).In(time.FixedZone("", off)).Format("-07")
+		return time.FixedZone("<"+name+">", off), "<" + name + ">" + strconv.Itoa(-off/3600), nil
+	}
+	if strings.HasPrefix(v, "<") { // our own canonical text of an offset
+		if end := strings.IndexByte(v, '>'); end > 0 {
+			if h, err := strconv.Atoi(v[end+1:]); err == nil {
+				return time.FixedZone(v[:end+1], -h*3600), v, nil
+			}
+		}
+	}
+	if loc, err := time.LoadLocation(v); err == nil && v != "" {
+		return loc, loc.String(), nil
+	}
+	if name := zoneCase(v); name != v {
+		if loc, err := time.LoadLocation(name); err == nil {
+			return loc, loc.String(), nil
+		}
+	}
+	return nil, "", pgerr.Newf(pgerr.InvalidParameterValue, "invalid value for parameter \"TimeZone\": \"%s\"", value)
+}
+
+// zoneCase spells a zone name as the database does: PostgreSQL's lookup ignores case, Go's does not.
+func zoneCase(v string) string {
+	b := []byte(strings.ToLower(v))
+	up := true
+	for i, c := range b {
+		if up && c >= 'a' && c <= 'z' {
+			b[i] = c - 'a' + 'A'
+		}
+		up = c == '/' || c == '_' || c == '-'
+	}
+	return string(b)
+}
+
+func (g *gucs) refresh() {
+	if loc, _, err := loadZone(g.value("TimeZone")); err == nil {
+		g.loc = loc
+	}
+}
+
+// begin opens a level: a transaction or a savepoint.
+func (g *gucs) begin() {
+	if len(g.saved) == 0 {
+		g.local = map[string]*string{}
+	}
+	g.saved = append(g.saved, g.cur)
+}
+
+// rollbackTo takes back every change since level n was opened and keeps level n open.
+func (g *gucs) rollbackTo(n int) {
+	if n < len(g.saved) {
+		g.cur = g.saved[n]
+		g.saved = g.saved[:n+1]
+		g.refresh()
+	}
+}
+
+// release closes level n and those above it, keeping their changes.
+func (g *gucs) release(n int) {
+	if n < len(g.saved) {
+		g.saved = g.saved[:n]
+	}
+}
+
+// end closes the transaction.
+func (g *gucs) end(commit bool) {
+	if len(g.saved) == 0 {
+		return
+	}
+	if commit {
+		next := maps.Clone(g.cur)
+		for k, old := range g.local {
+			if old == nil {
+				delete(next, k)
+			} else {
+				next[k] = *old
+			}
+		}
+		g.cur = next
+	} else {
+		g.cur = g.saved[0]
+	}
+	g.saved, g.local = nil, nil
+	for _, k := range []string{"transaction_isolation", "transaction_read_only", "transaction_deferrable"} {
+		if _, ok := g.cur[k]; ok {
+			next := maps.Clone(g.cur)
+			delete(next, k)
+			g.cur = next
+		}
+	}
+	g.refresh()
+}
+
+// reports returns the GUC_REPORT values, in PostgreSQL's order.
+func (g *gucs) reports() []pgwire.Param {
+	var out []pgwire.Param
+	for i := range settings {
+		if settings[i].report {
+			out = append(out, pgwire.Param{Name: settings[i].name, Value: g.value(settings[i].name)})
+		}
+	}
+	return out
+}
+
+// duration reads a millisecond setting; 0 means none.
+func (g *gucs) duration(name string) time.Duration {
+	n, err := strconv.ParseInt(g.value(name), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(n) * time.Millisecond
+}

@@ -1,0 +1,320 @@
+package engine
+
+import (
+	"context"
+	"iter"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/nordisk/skade-pg/engine/pgsql"
+	"github.com/nordisk/skade-pg/internal/keyindex"
+	"github.com/nordisk/skade-pg/internal/pgerr"
+	"github.com/nordisk/skade-pg/liveset"
+	"github.com/nordisk/skade-pg/pgwire"
+	"github.com/nordisk/skade-pg/sqlfuncs"
+	"github.com/nordisk/skade-pg/warehouse"
+)
+
+// insert runs INSERT: batches of complete rows go to the table, RETURNING's rows are computed from those that were written.
+func (s *session) insert(ctx context.Context, b binding, t *warehouse.TxTable, _ pgwire.Writer) (*dmlResult, error) {
+	ins := b.p.query.Insert
+	op := &insertOp{s: s, b: b, t: t, ins: ins, ret: &spool{on: ins.Returning != nil, schema: t.ArrowSchema()}}
+	if ins.OnConflict != nil && ins.OnConflict.DoUpdate {
+		op.touched = map[string]struct{}{}
+	}
+	if err := s.eachInserted(ctx, b, t, op.write); err != nil {
+		return nil, err
+	}
+	res := &dmlResult{tag: "INSERT 0 " + itoa(op.n)}
+	if ins.Returning == nil {
+		return res, nil
+	}
+	if op.ret.rows == 0 {
+		res.rows = noRows{}
+		return res, nil
+	}
+	src, err := s.startQuery(ctx, b, ins.Returning, given{0: op.ret.source()}, nil)
+	if err != nil {
+		return nil, err
+	}
+	src.after = append(src.after, op.ret.free)
+	res.rows = src
+	return res, nil
+}
+
+// eachInserted yields the statement's rows in the table's Arrow schema.
+func (s *session) eachInserted(ctx context.Context, b binding, t *warehouse.TxTable, f func(ctx context.Context, rec arrow.RecordBatch) error) error {
+	ins, as := b.p.query.Insert, t.ArrowSchema()
+	if rec, ok, err := s.constantRows(b, ins, as); err != nil {
+		return err
+	} else if ok {
+		defer rec.Release()
+		return f(ctx, rec)
+	}
+	d, err := s.dmlRows(ctx, b, 0, targetColumns(ins.Target, ins.Columns), 0)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	return d.eachBatch(ctx, func(rec arrow.RecordBatch) error {
+		rows, err := conform(rec, 0, as)
+		if err != nil {
+			return err
+		}
+		defer rows.Release()
+		return f(ctx, rows)
+	})
+}
+
+// insertOp is a running INSERT.
+type insertOp struct {
+	s   *session
+	b   binding
+	t   *warehouse.TxTable
+	ins *pgsql.Insert
+	ret *spool
+	n   int64
+	// touched holds the keys that DO UPDATE wrote: touching one again is 21000.
+	touched map[string]struct{}
+}
+
+func (op *insertOp) write(ctx context.Context, rec arrow.RecordBatch) error {
+	oc := op.ins.OnConflict
+	switch {
+	case oc == nil:
+		if err := op.t.Append(ctx, rec); err != nil {
+			return err
+		}
+		op.wrote(rec)
+		return nil
+	case !oc.DoUpdate:
+		res, err := op.t.Upsert(ctx, rec, warehouse.DoNothing)
+		if err != nil {
+			return err
+		}
+		op.n += res.Inserted
+		if op.ret.on && res.Inserted > 0 {
+			op.ret.keep(takeRows(rec, res.InsertedRows))
+		}
+		return nil
+	}
+	return op.doUpdate(ctx, rec)
+}
+
+// wrote counts and keeps rows that were written as they are.
+func (op *insertOp) wrote(rec arrow.RecordBatch) {
+	op.n += rec.NumRows()
+	if op.ret.on {
+		rec.Retain()
+		op.ret.keep(rec)
+	}
+}
+
+// doUpdate writes a batch under ON CONFLICT DO UPDATE: rows without a live key are inserted, the others become updates of
+// the live row as the SET list says.
+func (op *insertOp) doUpdate(ctx context.Context, rec arrow.RecordBatch) error {
+	key, keyCols := keyColumns(op.t, rec)
+	defer key.Release()
+	if err := op.touch(rec, keyCols); err != nil {
+		return err
+	}
+	hits, err := op.t.FindKeys(ctx, key)
+	if err != nil {
+		return err
+	}
+	fresh := roaring.New()
+	fresh.AddRange(0, uint64(rec.NumRows()))
+	for _, h := range hits {
+		fresh.Remove(uint32(h.Ordinal))
+	}
+	if !fresh.IsEmpty() {
+		rows := takeRows(rec, fresh)
+		defer rows.Release()
+		if err := op.t.Append(ctx, rows); err != nil {
+			return err
+		}
+		op.wrote(rows)
+	}
+	if len(hits) == 0 {
+		return nil
+	}
+	return op.updatePairs(ctx, rec, hits)
+}
+
+// touch refuses a key that this statement wrote before.
+func (op *insertOp) touch(rec arrow.RecordBatch, keyCols []int) error {
+	var buf []byte
+	for i := range int(rec.NumRows()) {
+		buf = keyindex.AppendKey(buf[:0], rec, keyCols, i)
+		if _, again := op.touched[string(buf)]; again {
+			return pgerr.New(pgerr.CardinalityViolation, "ON CONFLICT DO UPDATE command cannot affect row a second time").
+				WithHint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values.")
+		}
+		op.touched[string(buf)] = struct{}{}
+	}
+	return nil
+}
+
+// updatePairs computes the new rows from pairs of an existing and a proposed row, and writes them.
+func (op *insertOp) updatePairs(ctx context.Context, rec arrow.RecordBatch, hits []warehouse.KeyHit) error {
+	existing, err := op.readRows(ctx, hits)
+	if err != nil {
+		return err
+	}
+	defer existing.Release()
+	proposed := roaring.New()
+	for _, h := range hits {
+		proposed.Add(uint32(h.Ordinal))
+	}
+	prop := takeRows(rec, proposed)
+	defer prop.Release()
+	pairs := pairBatch(existing, prop)
+	defer pairs.Release()
+	oc := op.ins.OnConflict
+	cols := targetColumns(op.ins.Target, op.ins.Columns)
+	wrap := func(sql string) string { return storedSQL(sql, 0, cols, 1) }
+	d, err := op.s.startWrapped(ctx, op.b, oc.Update, given{0: oneBatch(pairs)}, wrap)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	at := 0
+	return d.eachBatch(ctx, func(out arrow.RecordBatch) error {
+		rows, err := conform(out, 0, op.t.ArrowSchema())
+		if err != nil {
+			return err
+		}
+		defer rows.Release()
+		keep, ok := out.Column(len(cols)).(*array.Boolean)
+		if !ok {
+			return pgerr.New(pgerr.InternalError, "condition of DO UPDATE is not boolean")
+		}
+		wanted := roaring.New()
+		var olds []warehouse.RowRef
+		for i := range int(out.NumRows()) {
+			if keep.IsValid(i) && keep.Value(i) {
+				wanted.Add(uint32(i))
+				olds = append(olds, hits[at+i].Row)
+			}
+		}
+		at += int(out.NumRows())
+		if wanted.IsEmpty() {
+			return nil
+		}
+		news := takeRows(rows, wanted)
+		defer news.Release()
+		if err := op.t.Update(ctx, olds, news); err != nil {
+			return err
+		}
+		op.wrote(news)
+		return nil
+	})
+}
+
+// readRows reads the live rows that keys were found at, in the order of hits.
+func (op *insertOp) readRows(ctx context.Context, hits []warehouse.KeyHit) (arrow.RecordBatch, error) {
+	set, err := op.t.Live(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lh := make([]liveset.Hit, len(hits))
+	for i, h := range hits {
+		f := set.File(h.Row.Path)
+		if f == nil {
+			return nil, pgerr.Newf(pgerr.InternalError, "row at %s is not in the table", h.Row.Path)
+		}
+		lh[i] = liveset.Hit{KeyOrdinal: h.Ordinal, File: f, Pos: h.Row.Pos}
+	}
+	return op.s.gw.live.ReadHits(ctx, op.t.Ref(), op.t.Schema(), liveset.MetaColumns{}, lh)
+}
+
+// keyColumns is the batch's key columns, in identifier order, and their indexes.
+func keyColumns(t *warehouse.TxTable, rec arrow.RecordBatch) (arrow.RecordBatch, []int) {
+	var idx []int
+	var fields []arrow.Field
+	var cols []arrow.Array
+	for i, f := range t.Schema().Fields() {
+		for _, id := range t.Schema().IdentifierFieldIDs {
+			if f.ID == id {
+				idx = append(idx, i)
+				fields = append(fields, rec.Schema().Field(i))
+				cols = append(cols, rec.Column(i))
+			}
+		}
+	}
+	return array.NewRecordBatch(arrow.NewSchema(fields, nil), cols, rec.NumRows()), idx
+}
+
+// takeRows copies the chosen rows of a batch, in order.
+func takeRows(rec arrow.RecordBatch, rows *roaring.Bitmap) arrow.RecordBatch {
+	if rows.GetCardinality() == uint64(rec.NumRows()) {
+		rec.Retain()
+		return rec
+	}
+	cols := make([]arrow.Array, rec.NumCols())
+	for c := range cols {
+		cols[c] = takeColumn(rec.Column(c), rows)
+	}
+	out := array.NewRecordBatch(rec.Schema(), cols, int64(rows.GetCardinality()))
+	for _, c := range cols {
+		c.Release()
+	}
+	return out
+}
+
+// takeColumn joins the runs of chosen rows.
+func takeColumn(a arrow.Array, rows *roaring.Bitmap) arrow.Array {
+	var parts []arrow.Array
+	it := rows.Iterator()
+	for it.HasNext() {
+		from := it.Next()
+		to := from + 1
+		for it.HasNext() && it.PeekNext() == to {
+			it.Next()
+			to++
+		}
+		parts = append(parts, array.NewSlice(a, int64(from), int64(to)))
+	}
+	defer func() {
+		for _, p := range parts {
+			p.Release()
+		}
+	}()
+	if len(parts) == 0 {
+		return array.NewSlice(a, 0, 0)
+	}
+	if len(parts) == 1 {
+		parts[0].Retain()
+		return parts[0]
+	}
+	out, err := array.Concatenate(parts, arrowAllocator)
+	if err != nil { // only a type that Concatenate does not know; none of ours
+		panic(err)
+	}
+	return out
+}
+
+// pairBatch puts two batches of equal length side by side under names of their own.
+func pairBatch(a, b arrow.RecordBatch) arrow.RecordBatch {
+	var fields []arrow.Field
+	var cols []arrow.Array
+	for side, rec := range []arrow.RecordBatch{a, b} {
+		for i := range int(rec.NumCols()) {
+			f := rec.Schema().Field(i)
+			f.Name = string(rune('x'+side)) + itoa(int64(i))
+			f.Nullable = true
+			fields = append(fields, f)
+			cols = append(cols, rec.Column(i))
+		}
+	}
+	return array.NewRecordBatch(arrow.NewSchema(fields, nil), cols, a.NumRows())
+}
+
+// oneBatch is a batch as the rows of a source.
+func oneBatch(rec arrow.RecordBatch) *sqlfuncs.Rows {
+	return &sqlfuncs.Rows{Schema: rec.Schema(), N: rec.NumRows(), Batches: func(context.Context) iter.Seq2[arrow.RecordBatch, error] {
+		return func(yield func(arrow.RecordBatch, error) bool) { yield(rec, nil) }
+	}}
+}

@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/nordisk/skade-pg/engine/pgsql"
+	"github.com/nordisk/skade-pg/internal/pgtype"
+	"github.com/nordisk/skade-pg/lookup"
+	"github.com/nordisk/skade-pg/sqlfuncs"
+)
+
+// pointPlan is a prepared lookup, good while its table is at the same commit.
+type pointPlan struct {
+	changed uint64
+	look    *lookup.Lookuper
+	// order says which of the key's values goes to each part of the lookup's key, whose parts are in schema order.
+	order []int
+	types []arrow.DataType
+}
+
+// pointLookup answers SELECT … WHERE key = … from the key index. ok is false when the query must go the long way.
+func (s *session) pointLookup(ctx context.Context, b binding, k *pgsql.KeyEquality) (rowSource, bool, error) {
+	use := b.p.query.Relations[k.Rel]
+	h := use.Relation.Handle.(*handle)
+	vals, err := s.evaluate(ctx, k.Key, b.args)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, v := range vals {
+		if v.Null {
+			return noRows{}, true, nil
+		}
+	}
+	plan, err := s.pointPlan(ctx, b, k, use, h)
+	if err != nil || plan == nil {
+		return nil, false, err
+	}
+	key := plan.look.NewKey()
+	for part, from := range plan.order {
+		lit, ok := literal(plan.types[part], vals[from])
+		if !ok {
+			return nil, false, nil
+		}
+		if err := key.Append(lit); err != nil {
+			return nil, false, nil // the long way compares with PostgreSQL's rules for mixed types
+		}
+	}
+	rec, err := plan.look.Get(ctx, key)
+	if err != nil {
+		return nil, false, err
+	}
+	if rec == nil || rec.NumRows() == 0 {
+		if rec != nil {
+			rec.Release()
+		}
+		return noRows{}, true, nil
+	}
+	src, err := newBatchRows(rec, b.cols, s.style())
+	return src, err == nil, err
+}
+
+func (s *session) pointPlan(ctx context.Context, b binding, k *pgsql.KeyEquality, use *pgsql.RelUse, h *handle) (*pointPlan, error) {
+	if s.gucs.value("skade.as_of") != "" {
+		return nil, nil
+	}
+	t, err := s.table(ctx, h.table)
+	if err != nil {
+		return nil, err
+	}
+	target := lookup.Target{Cut: s.readTx().Cut(), Ident: h.table, Schema: t.Schema()}
+	var changed uint64
+	cacheable := !t.Changed() && t.State() != nil && k.AsOf == nil
+	switch {
+	case k.AsOf != nil:
+		v, err := s.evaluateArg(ctx, k.AsOf, b.args)
+		if err != nil {
+			return nil, err
+		}
+		st, err := sqlfuncs.TableStateAt(ctx, s.env(ctx), h.table, v)
+		if err != nil {
+			return nil, err
+		}
+		target.Schema = h.shape.Table
+		target.AsOf = &lookup.AsOf{Metadata: st.Metadata, Snapshot: st.Snapshot, Schema: st.Schema, Time: st.Time}
+	case cacheable:
+		changed = t.State().ChangedSeq
+		if p := b.p.point; p != nil && p.changed == changed {
+			return p, nil
+		}
+	default:
+		if target.Live, err = t.Live(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range k.Output {
+		target.Columns = append(target.Columns, use.Relation.Columns[c].Name)
+	}
+	look, err := s.gw.lookup.Prepare(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	p := &pointPlan{changed: changed, look: look}
+	for _, f := range look.Columns().Key.Fields() {
+		i := slices.IndexFunc(use.Relation.Key, func(c int) bool { return use.Relation.Columns[c].Name == f.Name })
+		if i < 0 {
+			return nil, nil
+		}
+		p.order = append(p.order, i)
+		p.types = append(p.types, f.Type)
+	}
+	if cacheable {
+		b.p.point = p
+	}
+	return p, nil
+}
+
+// literal is a key value as an Iceberg literal of the column's type; false when only SQL's comparison rules can tell.
+func literal(dt arrow.DataType, v *sqlfuncs.Value) (lit iceLiteral, ok bool) {
+	integer := v.OID == pgtype.Int2 || v.OID == pgtype.Int4 || v.OID == pgtype.Int8
+	return literalOf(dt, v.OID, v.Text, integer)
+}

@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/nordisk/skade-pg/engine/pgsql"
+	"github.com/nordisk/skade-pg/internal/pgerr"
+	"github.com/nordisk/skade-pg/internal/pgtype"
+	"github.com/nordisk/skade-pg/pgwire"
+)
+
+// prepared is a statement of the simple protocol, of Parse or of PREPARE: the pgwire.Statement of this product.
+type prepared struct {
+	s     *session
+	stmt  *pgsql.Stmt // nil for an empty query
+	text  string      // the whole query string
+	given []uint32    // parameter types that the client gave
+
+	// What analysis found.
+	query  *pgsql.Query // SELECT and DML
+	util   any          // the others: a struct of pgsql/utility.go
+	inner  *prepared    // the statement inside EXPLAIN, DECLARE, COPY (query), PREPARE, CREATE TABLE AS
+	params []uint32
+	cols   []pgwire.Column
+	deps   []dependency
+	done   bool
+	made   time.Time // PREPARE
+	// plan is the DuckDB statement of the last execution, good while the sources are the same.
+	plan  *cachedPlan
+	point *pointPlan
+}
+
+// dependency is what an analysis relied on: a name that meant this relation with this schema.
+type dependency struct {
+	schema, name string
+	oid          uint32
+	schemaID     int
+}
+
+func (p *prepared) ParamOIDs() []uint32      { return p.params }
+func (p *prepared) Columns() []pgwire.Column { return p.cols }
+func (p *prepared) Empty() bool              { return p.stmt == nil }
+func (p *prepared) Close()                   { p.dropPlan() }
+func (p *prepared) needsAnalysis() bool      { return p.stmt != nil && p.stmt.Kind != pgsql.TransactionStmt }
+func (p *prepared) kindIs(ks ...pgsql.Kind) bool {
+	for _, k := range ks {
+		if p.stmt.Kind == k {
+			return true
+		}
+	}
+	return false
+}
+
+// analyze binds a statement to the names of the session's current cut.
+func (s *session) analyze(ctx context.Context, p *prepared) error {
+	r := &resolver{ctx: ctx, s: s}
+	p.done, p.query, p.util, p.inner, p.cols, p.params = false, nil, nil, nil, nil, nil
+	if p.kindIs(pgsql.Select, pgsql.InsertStmt, pgsql.UpdateStmt, pgsql.DeleteStmt) {
+		q, err := pgsql.Analyze(p.stmt, r, p.given)
+		if err != nil {
+			return s.sqlError(ctx, err)
+		}
+		p.query = q
+		for _, par := range q.Params {
+			p.params = append(p.params, par.OID)
+		}
+		p.cols = columnsOf(q.Columns)
+	} else {
+		u, err := pgsql.Utility(p.stmt)
+		if err != nil {
+			return err
+		}
+		p.util = u
+		if err := s.analyzeUtility(ctx, p); err != nil {
+			return err
+		}
+	}
+	p.deps = r.deps
+	p.done = true
+	return nil
+}
+
+// refresh analyses a statement that was not yet, or whose names mean something else by now.
+func (s *session) refresh(ctx context.Context, p *prepared) error {
+	if !p.done {
+		return s.analyze(ctx, p)
+	}
+	r := &resolver{ctx: ctx, s: s}
+	same := true
+	for _, d := range p.deps {
+		if !r.still(d) {
+			same = false
+			break
+		}
+	}
+	if same {
+		return nil
+	}
+	p.dropPlan()
+	before, params := p.cols, p.params
+	if err := s.analyze(ctx, p); err != nil {
+		return err
+	}
+	if !sameShape(before, p.cols) || len(params) != len(p.params) {
+		return pgerr.New(pgerr.FeatureNotSupported, "cached plan must not change result type")
+	}
+	return nil
+}
+
+func sameShape(a, b []pgwire.Column) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].TypeOID != b[i].TypeOID || a[i].Name != b[i].Name {
+			return false
+		}
+	}
+	return true
+}
+
+// columnsOf turns the analyser's output columns into a row description.
+func columnsOf(cols []pgsql.OutCol) []pgwire.Column {
+	if cols == nil {
+		return nil
+	}
+	out := make([]pgwire.Column, len(cols))
+	for i, c := range cols {
+		out[i] = pgwire.Column{Name: c.Name, TableOID: c.TableOID, AttNum: c.AttNum, TypeOID: c.Type, TypeLen: pgtype.LenOf(c.Type), TypeMod: c.Mod}
+	}
+	return out
+}
+
+// textColumn is a column of a utility statement's result.
+func textColumn(name string) pgwire.Column {
+	return pgwire.Column{Name: name, TypeOID: pgtype.Text, TypeLen: -1, TypeMod: -1}
+}
+
+// analyzeUtility settles the columns and the inner statement of a utility statement.
+func (s *session) analyzeUtility(ctx context.Context, p *prepared) error {
+	inner := func(st *pgsql.Stmt) error {
+		p.inner = &prepared{s: s, stmt: st, text: p.text, given: p.given}
+		if err := s.analyze(ctx, p.inner); err != nil {
+			return err
+		}
+		p.params = p.inner.params
+		return nil
+	}
+	switch u := p.util.(type) {
+	case *pgsql.Explain:
+		p.cols = []pgwire.Column{textColumn("QUERY PLAN")}
+		if u.Format == "json" {
+			p.cols[0].TypeOID = pgtype.JSON
+		}
+		return inner(u.Stmt)
+	case *pgsql.Show:
+		return s.showColumns(p, u)
+	case *pgsql.Declare:
+		return inner(u.Query)
+	case *pgsql.Fetch:
+		if c, ok := s.cursors[u.Name]; ok && !u.Move {
+			p.cols = c.portal.Columns()
+		}
+	case *pgsql.Execute:
+		if q, ok := s.sqlPrepared[u.Name]; ok {
+			p.cols = q.cols
+		}
+	case *pgsql.Copy:
+		if u.Query != nil {
+			return inner(u.Query)
+		}
+	case *pgsql.CreateTableAs:
+		if u.Query.Kind == pgsql.Select {
+			return inner(u.Query)
+		}
+	}
+	return nil
+}
+
+func (s *session) showColumns(p *prepared, u *pgsql.Show) error {
+	if u.Name == "all" {
+		p.cols = []pgwire.Column{textColumn("name"), textColumn("setting"), textColumn("description")}
+		return nil
+	}
+	name := u.Name
+	if st, ok := settingByName[name]; ok {
+		name = st.name
+	} else if _, ok := s.gucs.get(name); !ok {
+		return unrecognizedParameter(name)
+	}
+	p.cols = []pgwire.Column{textColumn(name)}
+	return nil
+}

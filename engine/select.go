@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"context"
+	"strings"
+
+	"github.com/nordisk/skade-pg/engine/duck"
+	"github.com/nordisk/skade-pg/engine/pgsql"
+	"github.com/nordisk/skade-pg/pgwire"
+)
+
+// queryPortal is a SELECT.
+type queryPortal struct {
+	s      *session
+	b      binding
+	stream *streamPortal
+}
+
+func (p *queryPortal) Columns() []pgwire.Column { return p.b.cols }
+
+func (p *queryPortal) Execute(ctx context.Context, w pgwire.Writer, maxRows int64) (string, bool, error) {
+	if p.stream == nil {
+		p.stream = &streamPortal{s: p.s, cols: p.b.cols, tag: selectTag, open: p.open}
+	}
+	return p.stream.Execute(ctx, w, maxRows)
+}
+
+func (p *queryPortal) Close() {
+	if p.stream != nil {
+		p.stream.Close()
+	}
+}
+
+func (p *queryPortal) open(ctx context.Context, w pgwire.Writer) (rowSource, error) {
+	for _, n := range p.b.p.query.Notices {
+		w.Notice(notice(n))
+	}
+	if k := p.b.p.query.PointLookup; k != nil {
+		src, ok, err := p.s.pointLookup(ctx, p.b, k)
+		if ok || err != nil {
+			return src, err
+		}
+	}
+	return p.s.openQuery(ctx, p.b, p.b.p.query, nil, w)
+}
+
+// cachedPlan is a DuckDB statement kept between executions of one prepared statement. It holds the scans it was compiled
+// with; stable names the states they show.
+type cachedPlan struct {
+	conn  *sessionConn
+	stmt  *duck.Stmt
+	r     *rendered
+	zone  string
+	inUse bool
+}
+
+func (p *prepared) dropPlan() {
+	c := p.plan
+	if c == nil || c.inUse {
+		return
+	}
+	p.plan = nil
+	c.stmt.Close()
+	c.r.release()
+	p.s.conns.give(c.conn)
+}
+
+// openQuery renders, compiles and starts a query. rows feeds its sources of kind Rows.
+func (s *session) openQuery(ctx context.Context, b binding, q *pgsql.Query, rows given, w pgwire.Writer) (rowSource, error) {
+	d, err := s.startQuery(ctx, b, q, rows, w)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// startQuery is openQuery for callers that read batches.
+func (s *session) startQuery(ctx context.Context, b binding, q *pgsql.Query, rows given, w pgwire.Writer) (*duckRows, error) {
+	binds, err := s.binds(ctx, q.Binds, b.args)
+	if err != nil {
+		return nil, err
+	}
+	streamCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	d := &duckRows{s: s, cols: b.cols, types: typesOf(b.cols), fmts: formatsOf(b.cols), cancel: cancel}
+	if err := s.compile(ctx, d, b, q, rows); err != nil {
+		d.close()
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	d.rows, err = d.stmt.Query(streamCtx, binds)
+	stop()
+	if err != nil {
+		d.close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// compile gives d a connection and a statement: the cached one when the sources did not change.
+func (s *session) compile(ctx context.Context, d *duckRows, b binding, q *pgsql.Query, rows given) error {
+	cacheable := rows == nil && q == b.p.query && b.p.stmt.Kind == pgsql.Select
+	r, err := s.render(ctx, q, b.args, rows)
+	if err != nil {
+		return err
+	}
+	d.warn = r.warnings
+	d.files = r.files
+	if c := b.p.plan; cacheable && c != nil && !c.inUse {
+		if c.r.stable == r.stable && c.conn.zone == s.gucs.value("TimeZone") {
+			r.release()
+			s.usePlan(d, b.p, c)
+			return nil
+		}
+		b.p.dropPlan()
+	}
+	d.conn, err = s.conns.take(ctx)
+	if err != nil {
+		r.release()
+		return err
+	}
+	d.free = append(d.free, r.release)
+	d.stmt, err = d.conn.Prepare(ctx, r.sql)
+	if err != nil {
+		return err
+	}
+	if cacheable && b.p.plan == nil && !strings.Contains(r.stable, "?") {
+		c := &cachedPlan{conn: d.conn, stmt: d.stmt, r: r, zone: d.conn.zone}
+		b.p.plan = c
+		s.usePlan(d, b.p, c)
+	}
+	return nil
+}
+
+func (s *session) usePlan(d *duckRows, p *prepared, c *cachedPlan) {
+	c.inUse = true
+	d.conn, d.stmt, d.free = c.conn, c.stmt, nil
+	d.keep = func() { c.inUse = false }
+}
+
+func selectTag(n int64) string { return "SELECT " + itoa(n) }

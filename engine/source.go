@@ -1,0 +1,368 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+
+	"github.com/nordisk/skade-pg/engine/duck"
+	"github.com/nordisk/skade-pg/engine/pgsql"
+	"github.com/nordisk/skade-pg/internal/pgerr"
+	"github.com/nordisk/skade-pg/internal/pgtype"
+	"github.com/nordisk/skade-pg/liveset"
+	"github.com/nordisk/skade-pg/pgwire"
+	"github.com/nordisk/skade-pg/sqlfuncs"
+)
+
+// rendered is a Query as DuckDB text whose sources exist: scans and relations are registered until release.
+type rendered struct {
+	sql string
+	// files are the data files behind the file ordinals of the source with Position, if there is one.
+	files []string
+	// planned counts for EXPLAIN.
+	scans    []scanPlan
+	releases []func()
+	warnings []func() []string
+	// stable names the states of the stored tables that the text reads; it holds a '?' when a source is not a stored table.
+	// sets keeps those states alive, so that their addresses in stable mean them.
+	stable string
+	sets   []*liveset.Set
+}
+
+// scanPlan is what one table scan considers and opens.
+type scanPlan struct {
+	name              string
+	considered, opens int
+	bytes, rows       int64
+	suppressed        int64
+}
+
+func (r *rendered) release() {
+	for _, f := range r.releases {
+		f()
+	}
+	r.releases = nil
+}
+
+// given holds rows that the engine itself supplies to sources of kind Rows, by source number.
+type given map[int]*sqlfuncs.Rows
+
+// render opens the sources of a query.
+func (s *session) render(ctx context.Context, q *pgsql.Query, args []value, rows given) (*rendered, error) {
+	r := &rendered{}
+	items := make([]string, len(q.Relations))
+	for i, use := range q.Relations {
+		item, err := s.source(ctx, r, i, use, args, rows)
+		if err != nil {
+			r.release()
+			return nil, err
+		}
+		items[i] = item
+	}
+	r.sql = q.Render(func(i int, _ *pgsql.RelUse) string { return items[i] })
+	return r, nil
+}
+
+func (s *session) source(ctx context.Context, r *rendered, i int, use *pgsql.RelUse, args []value, rows given) (string, error) {
+	h, _ := use.Relation.Handle.(*handle)
+	switch use.Relation.Kind {
+	case pgsql.Rows:
+		src := rows[i]
+		if src == nil {
+			return "", pgerr.New(pgerr.InternalError, "source of rows is missing")
+		}
+		return s.relationItem(r, use, src.Schema, src.N, func(ctx context.Context) (iter.Seq2[arrow.RecordBatch, error], error) {
+			return src.Batches(ctx), nil
+		}, nil)
+	case pgsql.Table:
+		return s.tableItem(ctx, r, use, h.table, nil, args)
+	case pgsql.Function:
+		return s.functionItem(ctx, r, use, h, args)
+	case pgsql.System:
+		return s.systemItem(ctx, r, use, h)
+	}
+	return "", pgerr.Newf(pgerr.InternalError, "source of kind %d", use.Relation.Kind)
+}
+
+func (s *session) systemItem(ctx context.Context, r *rendered, use *pgsql.RelUse, h *handle) (string, error) {
+	if h.view != nil {
+		rows, err := h.view.Open(ctx, s.env(ctx))
+		if err != nil {
+			return "", err
+		}
+		return s.relationItem(r, use, rows.Schema, rows.N, opener(rows), nil)
+	}
+	as, batches, n, err := s.catalogSnapshot().Relation(&catalogView{s}, h.system.Schema, h.system.Name)
+	if err != nil {
+		return "", err
+	}
+	open := func(context.Context) (iter.Seq2[arrow.RecordBatch, error], error) {
+		return func(yield func(arrow.RecordBatch, error) bool) {
+			for _, b := range batches {
+				if !yield(b, nil) {
+					return
+				}
+			}
+		}, nil
+	}
+	return s.relationItem(r, use, as, n, open, nil)
+}
+
+func opener(rows *sqlfuncs.Rows) duck.RelationFunc {
+	return func(ctx context.Context) (iter.Seq2[arrow.RecordBatch, error], error) { return rows.Batches(ctx), nil }
+}
+
+// relationItem registers rows of Go and selects the columns that the query uses, in its order. cast gives the SQL type to cast column i to ("" none).
+func (s *session) relationItem(r *rendered, use *pgsql.RelUse, schema *arrow.Schema, n int64, open duck.RelationFunc, _ any) (string, error) {
+	id, release, err := s.gw.duck.RegisterRelation(schema, n, open)
+	if err != nil {
+		return "", err
+	}
+	r.releases = append(r.releases, release)
+	r.stable += "?"
+	var b strings.Builder
+	b.WriteString("(SELECT ")
+	for k, c := range use.Columns {
+		if k > 0 {
+			b.WriteString(", ")
+		}
+		col := use.Relation.Columns[c]
+		b.WriteString(storedToSQL(quoteIdent(schema.Field(c).Name), col.Type, col.Mod))
+		fmt.Fprintf(&b, " AS c%d", k)
+	}
+	if len(use.Columns) == 0 {
+		b.WriteString("1 AS c0")
+	}
+	b.WriteString(" FROM skade_rel('" + id + "'))")
+	return b.String(), nil
+}
+
+// storedToSQL turns a column as data files hold it into the type that expressions have.
+func storedToSQL(expr string, oid uint32, mod int32) string {
+	stored, want := pgtype.DuckStorageName(oid, mod), pgtype.DuckName(oid, mod)
+	if stored == want {
+		return expr
+	}
+	if oid == pgtype.Interval {
+		return intervalFromISO + "(" + expr + ")"
+	}
+	return "CAST(" + expr + " AS " + want + ")"
+}
+
+func quoteIdent(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+func (s *session) functionItem(ctx context.Context, r *rendered, use *pgsql.RelUse, h *handle, args []value) (string, error) {
+	env := s.env(ctx)
+	vals, err := s.evaluate(ctx, use.Args, args)
+	if err != nil {
+		return "", err
+	}
+	if h.function.Name == sqlfuncs.TableAt {
+		st, err := sqlfuncs.TableStateAt(ctx, env, h.table, vals[1])
+		if err != nil {
+			return "", err
+		}
+		at := &pinnedState{metadata: st.Metadata, snapshot: st.Snapshot, schema: h.shape.Table}
+		return s.tableItem(ctx, r, use, h.table, at, args)
+	}
+	rows, err := h.function.Open(ctx, env, h.shape, vals)
+	if err != nil {
+		return "", err
+	}
+	if rows.Warnings != nil {
+		r.warnings = append(r.warnings, rows.Warnings)
+	}
+	return s.relationItem(r, use, rows.Schema, rows.N, opener(rows), nil)
+}
+
+// pinnedState is a table at a bound.
+type pinnedState struct {
+	metadata table.Metadata
+	snapshot *int64
+	schema   *iceberg.Schema
+}
+
+// tableItem makes the scan of a stored table: at nil, the transaction's state with its own writes.
+func (s *session) tableItem(ctx context.Context, r *rendered, use *pgsql.RelUse, ident table.Identifier, at *pinnedState, args []value) (string, error) {
+	set, ref, sc, err := s.liveSet(ctx, ident, at)
+	if err != nil {
+		return "", err
+	}
+	scan := duck.Scan{WithPosition: use.Position}
+	props := ref.Metadata.Properties()
+	fields := sc.Fields()
+	for _, c := range use.Columns {
+		if c >= len(fields) {
+			return "", pgerr.Newf(pgerr.FeatureNotSupported, "system column \"%s\" of a table is not supported", use.Relation.Columns[c].Name)
+		}
+		f := fields[c]
+		oid, mod := pgtype.FromIceberg(f, props)
+		scan.Columns = append(scan.Columns, duck.ScanColumn{FieldID: f.ID, Name: f.Name, DuckType: pgtype.DuckStorageName(oid, mod), Default: defaultLiteral(f.InitialDefault)})
+	}
+	plan := scanPlan{name: use.Relation.Schema + "." + use.Relation.Name}
+	keep := pruner(sc, use, s, args)
+	kept := fnv.New64a()
+	for lf := range set.Files() {
+		plan.considered++
+		if lf.Live() == 0 || !keep(lf.File.Data) {
+			continue
+		}
+		plan.opens++
+		kept.Write(binary.LittleEndian.AppendUint32(nil, uint32(plan.considered)))
+		plan.bytes += lf.File.Size
+		plan.rows += lf.Live()
+		plan.suppressed += lf.File.Records - lf.Live()
+		f := duck.ScanFile{Path: lf.File.Path, Size: lf.File.Size, Rows: lf.File.Records, Suppressed: lf.Suppressed, FirstRowID: lf.File.FirstRowID}
+		if s.gw.foreign(ctx, lf.File) {
+			if f.Relation, err = s.feedFromGo(r, ref, lf, sc, use.Position); err != nil {
+				return "", err
+			}
+		}
+		scan.Files = append(scan.Files, f)
+		if use.Position {
+			r.files = append(r.files, lf.File.Path)
+		}
+	}
+	r.scans = append(r.scans, plan)
+	from, release, err := s.gw.duck.ScanSQL(scan)
+	if err != nil {
+		return "", err
+	}
+	r.releases = append(r.releases, release)
+	r.sets = append(r.sets, set)
+	r.stable += fmt.Sprintf("%p/%x;", set, kept.Sum64())
+	return wrapScan(from, use), nil
+}
+
+// wrapScan casts what is stored in another type than expressions have.
+func wrapScan(from string, use *pgsql.RelUse) string {
+	plain := true
+	for _, c := range use.Columns {
+		col := use.Relation.Columns[c]
+		if pgtype.DuckStorageName(col.Type, col.Mod) != pgtype.DuckName(col.Type, col.Mod) {
+			plain = false
+		}
+	}
+	if plain {
+		return from
+	}
+	var b strings.Builder
+	b.WriteString("(SELECT ")
+	for k, c := range use.Columns {
+		if k > 0 {
+			b.WriteString(", ")
+		}
+		col := use.Relation.Columns[c]
+		b.WriteString(storedToSQL("s.k"+strconv.Itoa(k), col.Type, col.Mod) + " AS c" + strconv.Itoa(k))
+	}
+	if use.Position {
+		b.WriteString(", s.kf, s.kp")
+	}
+	b.WriteString(" FROM " + from + " AS s(")
+	for k := range use.Columns {
+		if k > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString("k" + strconv.Itoa(k))
+	}
+	if use.Position {
+		b.WriteString(", kf, kp")
+	}
+	b.WriteString("))")
+	return b.String()
+}
+
+// liveSet is a table's files and bitmaps: at a bound, at skade.as_of, or as the transaction sees it.
+func (s *session) liveSet(ctx context.Context, ident table.Identifier, at *pinnedState) (*liveset.Set, liveset.Ref, *iceberg.Schema, error) {
+	if asOf := s.gucs.value("skade.as_of"); at == nil && asOf != "" {
+		env := s.env(ctx)
+		st, err := sqlfuncs.TableStateAt(ctx, env, ident, &sqlfuncs.Value{OID: pgtype.Text, Text: asOf})
+		if err != nil {
+			return nil, liveset.Ref{}, nil, err
+		}
+		cur, err := s.table(ctx, ident)
+		if err != nil {
+			return nil, liveset.Ref{}, nil, err
+		}
+		at = &pinnedState{metadata: st.Metadata, snapshot: st.Snapshot, schema: cur.Schema()}
+	}
+	if at == nil {
+		t, err := s.table(ctx, ident)
+		if err != nil {
+			return nil, liveset.Ref{}, nil, err
+		}
+		set, err := t.Live(ctx)
+		return set, t.Ref(), t.Schema(), err
+	}
+	if at.snapshot == nil {
+		md := at.metadata
+		if md == nil {
+			t, err := s.table(ctx, ident)
+			if err != nil {
+				return nil, liveset.Ref{}, nil, err
+			}
+			md = t.Metadata()
+		}
+		return liveset.Empty(), liveset.Ref{UUID: md.TableUUID(), Metadata: md}, at.schema, nil
+	}
+	ref := liveset.Ref{UUID: at.metadata.TableUUID(), Metadata: at.metadata}
+	set, err := s.gw.live.At(ctx, ref, *at.snapshot)
+	return set, ref, at.schema, err
+}
+
+// ownWrites is a table's live set with the transaction's writes, nil when it wrote nothing there.
+func (s *session) ownWrites(ctx context.Context, ident table.Identifier) (*liveset.Set, error) {
+	if s.tx == nil || !s.tx.wrote {
+		return nil, nil
+	}
+	t, err := s.table(ctx, ident)
+	if err != nil || !t.Changed() {
+		return nil, err
+	}
+	return t.Live(ctx)
+}
+
+// feedFromGo registers a file that DuckDB's reader cannot map by field id.
+func (s *session) feedFromGo(r *rendered, ref liveset.Ref, lf *liveset.LiveFile, sc *iceberg.Schema, position bool) (string, error) {
+	opts := liveset.ScanOptions{Files: []*liveset.LiveFile{lf}, Meta: liveset.MetaColumns{Pos: position}}
+	as, err := scanArrowSchema(sc, position)
+	if err != nil {
+		return "", err
+	}
+	id, release, err := s.gw.duck.RegisterRelation(as, lf.Live(), func(ctx context.Context) (iter.Seq2[arrow.RecordBatch, error], error) {
+		return s.gw.live.Scan(ctx, ref, nil, sc, opts), nil
+	})
+	if err == nil {
+		r.releases = append(r.releases, release)
+	}
+	return id, err
+}
+
+func scanArrowSchema(sc *iceberg.Schema, position bool) (*arrow.Schema, error) {
+	as, err := table.SchemaToArrowSchema(sc, nil, true, false)
+	if err != nil {
+		return nil, err
+	}
+	fields := as.Fields()
+	if position {
+		fields = append(fields, arrow.Field{Name: duck.PosColumn, Type: arrow.PrimitiveTypes.Int64})
+	}
+	return arrow.NewSchema(fields, nil), nil
+}
+
+// notices sends what the sources want the client to know.
+func (r *rendered) notices(w pgwire.Writer) {
+	for _, f := range r.warnings {
+		for _, msg := range f() {
+			w.Notice(&pgerr.Error{Severity: pgerr.SevWarning, Code: pgerr.Warning, Message: msg})
+		}
+	}
+}

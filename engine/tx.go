@@ -1,0 +1,293 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nordisk/skade-pg/catalog"
+	"github.com/nordisk/skade-pg/engine/pgsql"
+	"github.com/nordisk/skade-pg/internal/pgerr"
+	"github.com/nordisk/skade-pg/pgwire"
+	"github.com/nordisk/skade-pg/warehouse"
+)
+
+// txn is a transaction: a cut that all its statements read (S1), and its own writes.
+type txn struct {
+	s        *session
+	explicit bool
+	failed   bool
+	// wh is nil until something is read or written: BEGIN alone pins nothing.
+	wh         *warehouse.Tx
+	start      time.Time
+	stmtStart  time.Time
+	savepoints []savepoint
+	notifies   []notification
+	listens    []listenOp
+	portals    map[pgwire.Portal]struct{}
+	wrote      bool
+}
+
+// savepoint is a place to roll back to.
+type savepoint struct {
+	name     string
+	mark     warehouse.Mark
+	hasMark  bool
+	gucLevel int
+	notifies int
+	listens  int
+	wrote    bool
+}
+
+// listenOp is LISTEN or UNLISTEN, done at commit.
+type listenOp struct {
+	channel string
+	on      bool
+}
+
+// openTx starts a transaction.
+func (s *session) openTx(explicit bool) *txn {
+	now := time.Now()
+	s.tx = &txn{s: s, explicit: explicit, start: now, stmtStart: now, portals: map[pgwire.Portal]struct{}{}}
+	s.gucs.begin()
+	s.act.transaction(now)
+	return s.tx
+}
+
+// statement starts a statement: READ COMMITTED takes a new cut.
+func (t *txn) statement() { t.stmtStart = time.Now() }
+
+func (t *txn) isolation() string {
+	if v, ok := t.s.gucs.cur["transaction_isolation"]; ok {
+		return v
+	}
+	return t.s.gucs.value("default_transaction_isolation")
+}
+
+func (t *txn) readOnly() bool {
+	if v, ok := t.s.gucs.cur["transaction_read_only"]; ok {
+		return v == "on"
+	}
+	return t.s.gucs.value("default_transaction_read_only") == "on"
+}
+
+// warehouseTx pins the cut on first use.
+func (t *txn) warehouseTx() *warehouse.Tx {
+	if t.wh == nil {
+		t.wh = t.s.gw.warehouse.Begin(context.Background(), warehouse.TxOptions{
+			Cut: t.s.gw.catalog.Cut(), Actor: t.s.user(), ApplicationName: t.s.gucs.value("application_name"),
+		})
+		for i := range t.savepoints {
+			// Nothing was written before: every open savepoint is this place.
+			t.savepoints[i].mark, t.savepoints[i].hasMark = t.wh.Savepoint(), true
+		}
+	}
+	return t.wh
+}
+
+// refreshCut takes a new cut for a statement under READ COMMITTED.
+func (t *txn) refreshCut(ctx context.Context) error {
+	if t.wh == nil || !t.explicit || !strings.HasPrefix(t.isolation(), "read ") {
+		return nil
+	}
+	cut := t.s.gw.catalog.Cut()
+	if cut.Seq() == t.wh.Cut().Seq() {
+		return nil
+	}
+	t.wh.SetCut(cut)
+	return nil
+}
+
+func (t *txn) cut() *catalog.Cut { return t.warehouseTx().Cut() }
+
+// writable refuses a write in a read-only transaction.
+func (t *txn) writable(command string) error {
+	if t.readOnly() {
+		return pgerr.Newf(pgerr.ReadOnlySQLTransaction, "cannot execute %s in a read-only transaction", command)
+	}
+	if v := t.s.gucs.value("skade.as_of"); v != "" {
+		return pgerr.Newf(pgerr.ReadOnlySQLTransaction, "cannot execute %s while skade.as_of is set", command).WithHint("RESET skade.as_of reads and writes the present.")
+	}
+	t.wrote = true
+	return nil
+}
+
+// endTx commits or rolls back, and leaves the session without a transaction either way.
+func (s *session) endTx(ctx context.Context, commit bool) error {
+	t := s.tx
+	var err error
+	s.closePortals(commit)
+	if commit {
+		err = s.commit(ctx, t)
+	} else if t.wh != nil {
+		err = t.wh.Rollback()
+	}
+	ok := commit && err == nil
+	s.tx = nil
+	s.gucs.end(ok)
+	s.act.transaction(time.Time{})
+	if ok {
+		for _, l := range t.listens {
+			if l.on {
+				s.gw.hub.listen(s.listener, l.channel)
+			} else {
+				s.gw.hub.unlisten(s.listener, l.channel)
+			}
+		}
+		s.gw.hub.publish(s.startup.PID, t.notifies)
+	}
+	return err
+}
+
+func (s *session) commit(ctx context.Context, t *txn) error {
+	if t.wh == nil {
+		return nil
+	}
+	if !t.wrote {
+		return t.wh.Rollback()
+	}
+	_, err := t.wh.Commit(ctx)
+	return s.sqlError(ctx, err)
+}
+
+// closePortals closes the transaction's portals and its cursors, those WITH HOLD materialised first when it commits.
+func (s *session) closePortals(commit bool) {
+	for p := range s.tx.portals {
+		p.Close()
+	}
+	for name, c := range s.cursors {
+		if c.tx == s.tx && !(c.hold && commit) {
+			s.dropCursor(name)
+		}
+	}
+}
+
+// transaction runs BEGIN, COMMIT, ROLLBACK and the savepoint statements.
+func (s *session) transaction(ctx context.Context, w pgwire.Writer, u *pgsql.Transaction) (string, error) {
+	switch u.Op {
+	case "begin":
+		return s.begin(w, u)
+	case "commit", "rollback":
+		return s.endBlock(ctx, w, u)
+	}
+	if !s.tx.explicit {
+		name := strings.ToUpper(u.Op)
+		if u.Op == "release" {
+			name = "RELEASE SAVEPOINT"
+		} else if u.Op == "rollback to" {
+			name = "ROLLBACK TO SAVEPOINT"
+		}
+		return "", pgerr.Newf(pgerr.NoActiveSQLTransaction, "%s can only be used in transaction blocks", name)
+	}
+	t := s.tx
+	switch u.Op {
+	case "savepoint":
+		sp := savepoint{name: u.Savepoint, gucLevel: len(s.gucs.saved), notifies: len(t.notifies), listens: len(t.listens), wrote: t.wrote}
+		if t.wh != nil {
+			sp.mark, sp.hasMark = t.wh.Savepoint(), true
+		}
+		s.gucs.begin()
+		t.savepoints = append(t.savepoints, sp)
+		return "SAVEPOINT", nil
+	case "release":
+		i := t.find(u.Savepoint)
+		if i < 0 {
+			return "", noSavepoint(u.Savepoint)
+		}
+		s.gucs.release(t.savepoints[i].gucLevel)
+		t.savepoints = t.savepoints[:i]
+		return "RELEASE", nil
+	}
+	i := t.find(u.Savepoint)
+	if i < 0 {
+		return "", noSavepoint(u.Savepoint)
+	}
+	sp := t.savepoints[i]
+	if sp.hasMark {
+		if err := t.wh.RollbackTo(sp.mark); err != nil {
+			return "", fmt.Errorf("roll back to savepoint: %w", err)
+		}
+	}
+	s.gucs.rollbackTo(sp.gucLevel)
+	t.savepoints = t.savepoints[:i+1]
+	t.notifies, t.listens = t.notifies[:sp.notifies], t.listens[:sp.listens]
+	t.wrote = sp.wrote
+	t.failed = false
+	return "ROLLBACK", nil
+}
+
+func noSavepoint(name string) error {
+	return pgerr.Newf(pgerr.InvalidSavepointSpec, "savepoint \"%s\" does not exist", name)
+}
+
+func (t *txn) find(name string) int {
+	for i := len(t.savepoints) - 1; i >= 0; i-- {
+		if t.savepoints[i].name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func (s *session) begin(w pgwire.Writer, u *pgsql.Transaction) (string, error) {
+	if s.tx != nil && s.tx.explicit {
+		w.Notice(&pgerr.Error{Severity: pgerr.SevWarning, Code: pgerr.ActiveSQLTransaction, Message: "there is already a transaction in progress"})
+	}
+	if s.tx == nil {
+		s.openTx(true)
+	}
+	s.tx.explicit = true
+	if err := s.setModes(&u.Modes); err != nil {
+		return "", err
+	}
+	return "BEGIN", nil
+}
+
+// setModes applies transaction modes to the open transaction.
+func (s *session) setModes(m *pgsql.TransactionModes) error {
+	if m.Isolation != "" {
+		if s.tx.wh != nil && m.Isolation != s.tx.isolation() {
+			return pgerr.New(pgerr.ActiveSQLTransaction, "SET TRANSACTION ISOLATION LEVEL must be called before any query")
+		}
+		if err := s.gucs.set("transaction_isolation", m.Isolation, true); err != nil {
+			return err
+		}
+	}
+	if m.ReadOnly != nil {
+		if !*m.ReadOnly && s.tx.readOnly() && s.tx.wh != nil {
+			return pgerr.New(pgerr.ActiveSQLTransaction, "transaction read-write mode must be set before any query")
+		}
+		if err := s.gucs.set("transaction_read_only", onOff(*m.ReadOnly), true); err != nil {
+			return err
+		}
+	}
+	if m.Deferrable != nil {
+		return s.gucs.set("transaction_deferrable", onOff(*m.Deferrable), true)
+	}
+	return nil
+}
+
+func (s *session) endBlock(ctx context.Context, w pgwire.Writer, u *pgsql.Transaction) (string, error) {
+	if !s.tx.explicit {
+		w.Notice(&pgerr.Error{Severity: pgerr.SevWarning, Code: pgerr.NoActiveSQLTransaction, Message: "there is no transaction in progress"})
+	}
+	iso, ro, explicit := s.tx.isolation(), s.tx.readOnly(), s.tx.explicit
+	commit := u.Op == "commit" && !s.tx.failed
+	if err := s.endTx(ctx, commit); err != nil {
+		return "", err
+	}
+	if u.Chain {
+		if !explicit {
+			return "", pgerr.Newf(pgerr.NoActiveSQLTransaction, "%s AND CHAIN can only be used in transaction blocks", strings.ToUpper(u.Op))
+		}
+		s.openTx(true)
+		if err := s.setModes(&pgsql.TransactionModes{Isolation: iso, ReadOnly: &ro}); err != nil {
+			return "", err
+		}
+	}
+	if commit {
+		return "COMMIT", nil
+	}
+	return "ROLLBACK", nil
+}

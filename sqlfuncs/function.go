@@ -1,0 +1,208 @@
+package sqlfuncs
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+
+	"github.com/nordisk/skade-pg/catalog"
+	"github.com/nordisk/skade-pg/changelog"
+	"github.com/nordisk/skade-pg/internal/pgerr"
+	"github.com/nordisk/skade-pg/internal/pgtype"
+	"github.com/nordisk/skade-pg/liveset"
+	"github.com/nordisk/skade-pg/lookup"
+)
+
+// Value is an argument or a scalar result: PostgreSQL's text form with its type.
+type Value struct {
+	OID  uint32
+	Null bool
+	Text string
+	// Row holds the fields of ROW(…), Array the elements of ARRAY[…].
+	Row   []*Value
+	Array []*Value
+}
+
+// Arg is a declared argument.
+type Arg struct {
+	Name string
+	OID  uint32
+	// Default is the default as \df shows it; "" means the argument must be given.
+	Default string
+}
+
+// Column is a column of a set-returning function or a view.
+type Column struct {
+	Name string
+	OID  uint32
+	Mod  int32
+}
+
+// Env is what a call sees.
+type Env struct {
+	Cut     *catalog.Cut
+	Catalog *catalog.Catalog
+	Changes *changelog.Reader
+	Lookup  *lookup.Lookup
+	Zone    *time.Location
+	// Resolve finds a table by its SQL name (quoted and qualified as in SQL, or a regclass's OID as digits). Errors: 42P01, 42809.
+	Resolve func(name string) (table.Identifier, error)
+	// Own gives a table's state with the transaction's own writes; nil, nil when it has none.
+	Own func(ctx context.Context, ident table.Identifier) (*liveset.Set, error)
+	// Visible reports whether the session may see a table in the feed (SELECT right).
+	Visible func(ident table.Identifier) bool
+	// SessionAsOf is skade.as_of.
+	SessionAsOf string
+}
+
+// Shape is a described call.
+type Shape struct {
+	Columns []Column
+	// Table is the table schema the call's first columns follow, handed back to Open so that its columns do not move.
+	Table *iceberg.Schema
+	Ident table.Identifier
+	// TableOID is set when the first columns are that table's.
+	TableOID uint32
+}
+
+// Rows are the rows of a call or a view.
+type Rows struct {
+	Schema *arrow.Schema
+	// N is the expected number, -1 unknown.
+	N int64
+	// Batches yields the rows. The consumer does not release batches; each is good until the next is asked for.
+	Batches func(ctx context.Context) iter.Seq2[arrow.RecordBatch, error]
+	// Warnings, when not nil, tells what a client should know, after Batches ended.
+	Warnings func() []string
+}
+
+// Function is one function of schema skade.
+type Function struct {
+	Name string
+	Args []Arg
+	// Returns is the result type of a scalar function, pgtype.Record of a set-returning one.
+	Returns uint32
+	SetOf   bool
+	Strict  bool
+	// Doc is one sentence, shown by \df+.
+	Doc string
+	// Describe gives the columns of a call: args has one entry per declared argument, nil where left out or not known before execution.
+	Describe func(ctx context.Context, env *Env, args []*Value) (*Shape, error)
+	// Open starts a set-returning call.
+	Open func(ctx context.Context, env *Env, shape *Shape, args []*Value) (*Rows, error)
+	// Plan, when not nil, says for EXPLAIN what Open would read.
+	Plan func(ctx context.Context, env *Env, shape *Shape, args []*Value) ([]Fact, error)
+	// Call runs a scalar call.
+	Call func(ctx context.Context, env *Env, args []*Value) (*Value, error)
+}
+
+// Fact is one line of a plan.
+type Fact struct {
+	Name  string
+	Value any
+}
+
+// View is a relation of schema skade.
+type View struct {
+	Name    string
+	Doc     string
+	Columns []Column
+	Open    func(ctx context.Context, env *Env) (*Rows, error)
+}
+
+// Functions lists the functions by name.
+func Functions() []*Function { return functions }
+
+// Views lists the views by name.
+func Views() []*View { return views }
+
+var functions = []*Function{
+	commitChannel,
+	commitsSince,
+	currentCommitSeq,
+	lookupFunc,
+	snapshotAt,
+	tableAt,
+	tableChanges,
+}
+
+var views = []*View{commitsView, snapshotsView}
+
+// Defaults is the number of trailing arguments that may be left out.
+func (f *Function) Defaults() int {
+	n := 0
+	for i := len(f.Args) - 1; i >= 0 && f.Args[i].Default != ""; i-- {
+		n++
+	}
+	return n
+}
+
+// given reports whether an argument was given and is not NULL.
+func given(args []*Value, i int) bool { return i < len(args) && args[i] != nil && !args[i].Null }
+
+// tableArg resolves the table named by argument 0, which must be known before execution.
+func tableArg(env *Env, fn string, args []*Value) (table.Identifier, error) {
+	if len(args) == 0 || args[0] == nil {
+		return nil, pgerr.Newf(pgerr.IndeterminateDatatype, "table name of %s must be a constant", fn).
+			WithDetail("The columns of the result depend on it, and they must be known before execution.")
+	}
+	if args[0].Null {
+		return nil, pgerr.Newf(pgerr.InvalidParameterValue, "table name of %s must not be null", fn)
+	}
+	return env.Resolve(args[0].Text)
+}
+
+// boundArg reads a bound: a bigint snapshot id, a timestamp, or text.
+func boundArg(env *Env, args []*Value, i int) (changelog.Bound, error) {
+	if !given(args, i) {
+		return changelog.Null, nil
+	}
+	v := args[i]
+	switch v.OID {
+	case pgtype.Int2, pgtype.Int4, pgtype.Int8, pgtype.Text, pgtype.Varchar, pgtype.Unknown, pgtype.Timestamp, pgtype.TimestampTZ, pgtype.Date:
+		return changelog.ParseBoundIn(v.Text, env.Zone)
+	}
+	return changelog.Bound{}, pgerr.Newf(pgerr.DatatypeMismatch, "a bound cannot be of type %s", pgtype.FormatNoTypmod(v.OID)).
+		WithHint("A bound is a snapshot id (bigint), a timestamptz, or text: seq:N, tag:x, branch:x, earliest, now.")
+}
+
+// tableColumns are the columns of a table schema as SQL shows them.
+func tableColumns(sc *iceberg.Schema, props iceberg.Properties) []Column {
+	fields := sc.Fields()
+	out := make([]Column, len(fields))
+	for i, f := range fields {
+		oid, mod := pgtype.FromIceberg(f, props)
+		out[i] = Column{Name: f.Name, OID: oid, Mod: mod}
+	}
+	return out
+}
+
+// metadataColumns are the columns of an Arrow schema after the first n.
+func metadataColumns(as *arrow.Schema, n int) []Column {
+	var out []Column
+	for _, f := range as.Fields()[n:] {
+		c := Column{Name: f.Name, Mod: -1}
+		switch f.Type.ID() {
+		case arrow.INT16:
+			c.OID = pgtype.Int2
+		case arrow.INT32:
+			c.OID = pgtype.Int4
+		case arrow.INT64:
+			c.OID = pgtype.Int8
+		case arrow.TIMESTAMP:
+			c.OID = pgtype.TimestampTZ
+		default:
+			c.OID = pgtype.Text
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// sqlName writes an identifier as a schema-qualified SQL name without quotes: levels of the namespace joined by dots.
+func sqlName(ident table.Identifier) string { return strings.Join(ident, ".") }

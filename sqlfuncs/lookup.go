@@ -1,0 +1,144 @@
+package sqlfuncs
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/nordisk/skade-pg/internal/pgerr"
+	"github.com/nordisk/skade-pg/internal/pgtype"
+	"github.com/nordisk/skade-pg/lookup"
+)
+
+// lookupFunc is lookup(tbl, key [, as_of [, key_columns]]): the live row or rows of a key. A composite key is ROW(…); fewer parts than the
+// identifier has are a prefix.
+//
+// Columns: the table's (at as_of when that is a constant).
+var lookupFunc = &Function{
+	Name: "lookup",
+	Args: []Arg{
+		{Name: "tbl", OID: pgtype.Text},
+		{Name: "key", OID: pgtype.Any},
+		{Name: "as_of", OID: pgtype.Any, Default: "NULL"},
+		{Name: "key_columns", OID: pgtype.TextArray, Default: "NULL"},
+	},
+	Returns: pgtype.Record, SetOf: true,
+	Doc:      "The live rows of a key, now or as of a bound.",
+	Describe: describeLookup,
+	Open:     openLookup,
+}
+
+func describeLookup(ctx context.Context, env *Env, args []*Value) (*Shape, error) {
+	ident, err := tableArg(env, "lookup", args)
+	if err != nil {
+		return nil, err
+	}
+	st, err := env.Cut.Table(ident)
+	if err != nil {
+		return nil, err
+	}
+	md, err := st.Metadata(ctx)
+	if err != nil {
+		return nil, err
+	}
+	target, err := lookupTarget(ctx, env, &Shape{Ident: ident}, args)
+	if err != nil {
+		return nil, err
+	}
+	cols, err := env.Lookup.Columns(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	return &Shape{Ident: ident, Table: cols.Table, TableOID: st.OID, Columns: tableColumns(cols.Table, md.Properties())}, nil
+}
+
+// lookupTarget says what a call looks in: the bound's state, else the session's as_of, else the present with the transaction's own writes.
+func lookupTarget(ctx context.Context, env *Env, shape *Shape, args []*Value) (lookup.Target, error) {
+	t := lookup.Target{Cut: env.Cut, Ident: shape.Ident, Schema: shape.Table}
+	var bound *Value
+	switch {
+	case given(args, 2):
+		bound = args[2]
+	case env.SessionAsOf != "":
+		bound = &Value{OID: pgtype.Text, Text: env.SessionAsOf}
+	}
+	if bound != nil {
+		st, err := TableStateAt(ctx, env, shape.Ident, bound)
+		if err != nil {
+			return t, err
+		}
+		t.AsOf = &lookup.AsOf{Metadata: st.Metadata, Snapshot: st.Snapshot, Schema: st.Schema, Time: st.Time}
+	} else if env.Own != nil {
+		own, err := env.Own(ctx, shape.Ident)
+		if err != nil {
+			return t, err
+		}
+		t.Live = own
+	}
+	if given(args, 3) {
+		for _, v := range args[3].Array {
+			t.KeyColumns = append(t.KeyColumns, v.Text)
+		}
+	}
+	return t, nil
+}
+
+func openLookup(ctx context.Context, env *Env, shape *Shape, args []*Value) (*Rows, error) {
+	target, err := lookupTarget(ctx, env, shape, args)
+	if err != nil {
+		return nil, err
+	}
+	p, err := env.Lookup.Prepare(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	cols := p.Columns()
+	key, err := keyBatch(cols.Key, args[1])
+	if err != nil {
+		return nil, err
+	}
+	batches := func(ctx context.Context) iter.Seq2[arrow.RecordBatch, error] {
+		return func(yield func(arrow.RecordBatch, error) bool) {
+			if key == nil { // a NULL part: no row
+				return
+			}
+			rec, err := p.Lookup(ctx, key)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			defer rec.Release()
+			yield(rec, nil)
+		}
+	}
+	return &Rows{Schema: cols.Schema, N: 1, Batches: batches}, nil
+}
+
+// keyBatch is one key as a batch of one row; nil when a part is NULL. Errors: 42804, 22P02.
+func keyBatch(schema *arrow.Schema, key *Value) (arrow.RecordBatch, error) {
+	if key == nil || key.Null {
+		return nil, nil
+	}
+	parts := key.Row
+	if parts == nil {
+		parts = []*Value{key}
+	}
+	if len(parts) > schema.NumFields() {
+		return nil, pgerr.Newf(pgerr.DatatypeMismatch, "key has %d columns, got %d values", schema.NumFields(), len(parts))
+	}
+	arrs := make([]arrow.Array, len(parts))
+	for i, v := range parts {
+		if v.Null {
+			return nil, nil
+		}
+		f := schema.Field(i)
+		a, err := KeyPart(f.Type, v)
+		if err != nil {
+			return nil, fmt.Errorf("key column %q: %w", f.Name, err)
+		}
+		arrs[i] = a
+	}
+	return newBatch(arrow.NewSchema(schema.Fields()[:len(parts)], nil), arrs, 1), nil
+}

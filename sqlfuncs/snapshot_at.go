@@ -1,0 +1,34 @@
+package sqlfuncs
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/nordisk/skade-pg/internal/pgtype"
+)
+
+// snapshotAt is snapshot_at(tbl, ts): the id of the snapshot that was current at an instant; NULL when the table had none.
+var snapshotAt = &Function{
+	Name:    "snapshot_at",
+	Args:    []Arg{{Name: "tbl", OID: pgtype.Text}, {Name: "ts", OID: pgtype.Any}},
+	Returns: pgtype.Int8, Strict: true,
+	Doc: "The id of the snapshot of a table that was current at an instant (or at any other bound).",
+	Call: func(ctx context.Context, env *Env, args []*Value) (*Value, error) {
+		ident, err := tableArg(env, "snapshot_at", args)
+		if err != nil {
+			return nil, err
+		}
+		b, err := boundArg(env, args, 1)
+		if err != nil {
+			return nil, err
+		}
+		st, err := env.Changes.StateAt(ctx, env.Cut, ident, b)
+		if err != nil {
+			return nil, err
+		}
+		if st.Snapshot == nil {
+			return &Value{OID: pgtype.Int8, Null: true}, nil
+		}
+		return &Value{OID: pgtype.Int8, Text: strconv.FormatInt(*st.Snapshot, 10)}, nil
+	},
+}
