@@ -94,7 +94,7 @@ func (h *history) commit(ctx context.Context, id int64) (*catalog.Record, error)
 			return nil, nil
 		}
 		return rec, nil
-	case errors.Is(err, catalog.ErrSeqNotFound), errors.Is(err, catalog.ErrExpired):
+	case errors.Is(err, catalog.ErrNoSuchCommit), errors.Is(err, catalog.ErrExpired):
 		return nil, nil
 	}
 	return nil, fmt.Errorf("read commit log: %w", err)

@@ -160,8 +160,11 @@ func (h *history) resolveTime(ctx context.Context, b Bound) (place, error) {
 // adopted returns the head that the table was registered with, nil when the catalog created it.
 func (h *history) adopted(ctx context.Context) (*int64, error) {
 	recs, err := h.cat.CommitsOf(ctx, h.state.Key, 0, h.cut.Seq(), 1)
-	if err != nil || len(recs) == 0 {
-		return nil, err
+	if err != nil && !isExpired(err) {
+		return nil, fmt.Errorf("read commit log: %w", err)
+	}
+	if len(recs) == 0 {
+		return nil, nil
 	}
 	for i := range recs[0].Tables {
 		if tr := &recs[0].Tables[i]; tr.Key == h.state.Key && tr.Kind == catalog.KindRegister {

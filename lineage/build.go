@@ -49,7 +49,7 @@ func (b *builder) event(rec *catalog.Record) *Event {
 		}
 	}
 	e.Run.Facets = map[string]any{"skade_commit": CommitFacet{
-		facetBase: facetBase{Producer, Producer + "/blob/main/docs/lineage/CommitRunFacet.json"},
+		facetBase: facetBase{Producer, Producer + "/blob/main/lineage/CommitRunFacet.json#/$defs/CommitRunFacet"},
 		Seq:       strconv.FormatUint(rec.Seq, 10), TxID: rec.TxID, Actor: rec.Actor, ApplicationName: rec.ApplicationName,
 	}}
 	return e
