@@ -16,15 +16,15 @@ func (c *Catalog) NewTableLocation(cut *Cut, ident table.Identifier, id uuid.UUI
 		return "", err
 	}
 	ns := ident[:len(ident)-1]
-	n, err := cut.Namespace(ns)
-	if err != nil {
-		return "", err
+	var base string
+	if n, err := cut.Namespace(ns); err == nil { // else the request that makes the table makes its namespace too
+		base = n.Properties.Get("location", "")
 	}
 	leaf := plain(ident[len(ident)-1]) + "-" + id.String()[:8]
-	if base := n.Properties.Get("location", ""); base != "" {
+	if base != "" {
 		return url.JoinPath(base, leaf)
 	}
-	base := strings.TrimRight(c.warehouse, "/")
+	base = strings.TrimRight(c.warehouse, "/")
 	for _, level := range ns {
 		base += "/" + plain(level)
 	}
