@@ -13,7 +13,7 @@ const (
 	magic        = "SKKEYIX"
 	version      = 1
 	headerSize   = 36
-	columnSize   = 4
+	columnSize   = 8
 	trailerSize  = 8
 	blockEntries = 128
 	blockHeader  = 6
@@ -163,6 +163,7 @@ func (b *Builder) Finish() ([]byte, error) {
 	for _, c := range b.columns {
 		out = append(out, byte(c.Kind), byte(c.Unit))
 		out = binary.LittleEndian.AppendUint16(out, c.Width)
+		out = binary.LittleEndian.AppendUint32(out, uint32(c.FieldID))
 	}
 	out = append(out, common...)
 	for _, f := range b.firsts {

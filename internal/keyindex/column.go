@@ -23,11 +23,13 @@ const (
 )
 
 // Column is a key column's kind and, for KindFixed, its width in bytes (uuid: 16). Unit tells apart columns whose values share
-// KindLong but not their meaning, so that an index written for one is not probed with the other.
+// KindLong but not their meaning, so that an index written for one is not probed with the other; so does FieldID, Iceberg's field id
+// (0 where none is meant), when a table got other identifier fields.
 type Column struct {
-	Kind  Kind
-	Unit  Unit
-	Width uint16
+	Kind    Kind
+	Unit    Unit
+	Width   uint16
+	FieldID int32
 }
 
 // Unit is what a KindLong or KindDecimal column counts.
@@ -80,6 +82,7 @@ func ColumnsOf(sc *iceberg.Schema, ids []int) ([]Column, error) {
 		if err != nil {
 			return nil, err
 		}
+		c.FieldID = int32(id)
 		cols[i] = c
 	}
 	return cols, nil

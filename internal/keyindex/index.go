@@ -45,7 +45,7 @@ func Decode(data []byte) (*Index, error) {
 	if n > 1<<32-1 || uint64(blocks) != (n+blockEntries-1)/blockEntries {
 		return nil, r.fail("entries and blocks do not agree")
 	}
-	cols := r.bytes(int(ncols) * columnSize)
+	cols := r.bytes(int(min(ncols, 1<<16)) * columnSize)
 	ix.common = r.bytes(commonLen)
 	heads := r.bytes(blocks * 8)
 	offsets := r.bytes((blocks + 1) * 4)
@@ -57,7 +57,10 @@ func Decode(data []byte) (*Index, error) {
 		return nil, r.fail("sizes do not add up")
 	}
 	for i := 0; i < len(cols); i += columnSize {
-		ix.columns = append(ix.columns, Column{Kind: Kind(cols[i]), Unit: Unit(cols[i+1]), Width: binary.LittleEndian.Uint16(cols[i+2:])})
+		ix.columns = append(ix.columns, Column{
+			Kind: Kind(cols[i]), Unit: Unit(cols[i+1]), Width: binary.LittleEndian.Uint16(cols[i+2:]),
+			FieldID: int32(binary.LittleEndian.Uint32(cols[i+4:])),
+		})
 	}
 	ix.heads = make([]uint64, blocks)
 	for i := range ix.heads {

@@ -580,4 +580,3 @@ func BenchmarkScan(b *testing.B) {
 		}
 	})
 }
-

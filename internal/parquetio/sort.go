@@ -214,3 +214,16 @@ func takeArray(ctx context.Context, a arrow.Array, at arrow.Array) (arrow.Array,
 	defer d.Release()
 	return array.MakeFromData(d), nil
 }
+
+// Gather picks rows, numbered through all batches in order, into one batch of schema sc.
+func Gather(ctx context.Context, sc *arrow.Schema, recs []arrow.RecordBatch, rows []uint32) (arrow.RecordBatch, error) {
+	if len(recs) == 0 {
+		return array.NewRecordBuilder(memory.DefaultAllocator, sc).NewRecordBatch(), nil
+	}
+	all, err := concat(sc, recs)
+	if err != nil {
+		return nil, err
+	}
+	defer all.Release()
+	return take(ctx, all, rows)
+}

@@ -1,0 +1,103 @@
+package liveset
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+
+	"github.com/nordisk/skade-pg/internal/parquetio"
+	"github.com/nordisk/skade-pg/internal/storeio"
+)
+
+// defaultBudget is what Options.Budget means when it is 0.
+const defaultBudget = 512 << 20
+
+// Options configures a Cache.
+type Options struct {
+	FS *storeio.FS
+	// Budget is the bytes that all caches together may hold (default 512 MiB).
+	Budget int64
+	Logger zerolog.Logger
+}
+
+// Cache derives sets and keeps what they were made from: decoded manifests, footers, key indexes, delete files, bitmaps and sets,
+// under one byte budget. Safe for concurrent use. It needs no Close.
+type Cache struct {
+	fs    *storeio.FS
+	log   zerolog.Logger
+	lru   *lru
+	stats counters
+
+	latest struct {
+		sync.Mutex
+		byTable map[uuid.UUID]int64 // snapshot derived last, a base when no ancestor is cached
+	}
+	projections struct {
+		sync.Mutex
+		m map[projectionKey]*iceberg.Schema
+	}
+}
+
+// NewCache makes an empty cache.
+func NewCache(o Options) *Cache {
+	if o.Budget <= 0 {
+		o.Budget = defaultBudget
+	}
+	c := &Cache{fs: o.FS, log: o.Logger, lru: newLRU(o.Budget)}
+	c.latest.byTable = map[uuid.UUID]int64{}
+	c.projections.m = map[projectionKey]*iceberg.Schema{}
+	return c
+}
+
+// Ref says which table a set belongs to. Metadata must hold the snapshots asked for, and the schemas and specs they use.
+type Ref struct {
+	UUID     uuid.UUID
+	Metadata table.Metadata
+}
+
+// Stats count the cache's work since it was made: files read, not cache hits.
+type Stats struct {
+	ManifestLists int64 // manifest lists read
+	Manifests     int64 // manifests decoded
+	DeleteFiles   int64 // position delete, equality delete files and vectors read
+	DataFileScans int64 // data files whose key columns were scanned to resolve equality deletes or to build an index
+	Footers       int64 // data file footers read
+	KeyIndexes    int64 // sidecar key indexes read
+	IndexBuilds   int64 // key indexes built from data files
+	Derived       int64 // sets derived
+}
+
+type counters struct {
+	manifestLists, manifests, deleteFiles, dataFileScans, footers, keyIndexes, indexBuilds, derived atomic.Int64
+}
+
+// Stats returns the counters.
+func (c *Cache) Stats() Stats {
+	s := &c.stats
+	return Stats{
+		ManifestLists: s.manifestLists.Load(), Manifests: s.manifests.Load(), DeleteFiles: s.deleteFiles.Load(),
+		DataFileScans: s.dataFileScans.Load(), Footers: s.footers.Load(), KeyIndexes: s.keyIndexes.Load(),
+		IndexBuilds: s.indexBuilds.Load(), Derived: s.derived.Load(),
+	}
+}
+
+// Reader returns the opened file with its footer cached. The caller does not close it.
+func (c *Cache) Reader(ctx context.Context, f *File) (*parquetio.Reader, error) {
+	return c.reader(ctx, f.Path, f.Size)
+}
+
+func (c *Cache) reader(ctx context.Context, path string, size int64) (*parquetio.Reader, error) {
+	return cached(ctx, c, lruKey{kind: kindFooter, name: path}, func() (*parquetio.Reader, int64, error) {
+		c.stats.footers.Add(1)
+		r, err := parquetio.Open(ctx, c.fs, path, size)
+		if err != nil {
+			return nil, 0, err
+		}
+		return r, r.MemorySize(), nil
+	})
+}

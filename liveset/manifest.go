@@ -1,0 +1,102 @@
+package liveset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+)
+
+// manifest is a decoded manifest's live entries.
+type manifest struct {
+	data    []*File
+	deletes []*DeleteFile
+}
+
+// manifestList reads a snapshot's manifest list: manifests by path.
+func (c *Cache) manifestList(snap *table.Snapshot) (out map[string]iceberg.ManifestFile, err error) {
+	defer guard(snap.ManifestList, &err)
+	c.stats.manifestLists.Add(1)
+	list, err := snap.Manifests(c.fs)
+	if err != nil {
+		return nil, fileError(snap.ManifestList, "manifest list", err)
+	}
+	out = make(map[string]iceberg.ManifestFile, len(list))
+	for _, m := range list {
+		out[m.FilePath()] = m
+	}
+	return out, nil
+}
+
+// manifest decodes a manifest, or takes it from the cache. DELETED entries are left out: a set holds what is live.
+func (c *Cache) manifest(ctx context.Context, m iceberg.ManifestFile) (*manifest, error) {
+	return cached(ctx, c, lruKey{kind: kindManifest, name: m.FilePath()}, func() (_ *manifest, size int64, err error) {
+		defer guard(m.FilePath(), &err)
+		if err := ctx.Err(); err != nil {
+			return nil, 0, err
+		}
+		c.stats.manifests.Add(1)
+		out := &manifest{}
+		for e, err := range m.Entries(c.fs, true) {
+			if err != nil {
+				return nil, 0, fileError(m.FilePath(), "manifest", err)
+			}
+			if err := out.add(e); err != nil {
+				return nil, 0, err
+			}
+		}
+		size = 64 + 2*m.Length() + int64(len(out.data)+len(out.deletes))*768
+		return out, size, nil
+	})
+}
+
+func (m *manifest) add(e iceberg.ManifestEntry) error {
+	if e.Status() == iceberg.EntryStatusDELETED {
+		return nil
+	}
+	df := e.DataFile()
+	fileSeq := e.SequenceNum()
+	if s := e.FileSequenceNum(); s != nil {
+		fileSeq = *s
+	}
+	switch f := string(df.FileFormat()); {
+	case strings.EqualFold(f, string(iceberg.ParquetFile)):
+	case strings.EqualFold(f, string(iceberg.PuffinFile)) && df.ContentType() == iceberg.EntryContentPosDeletes:
+	default:
+		return fmt.Errorf("%w: %s is %s", ErrUnsupportedFormat, df.FilePath(), f)
+	}
+	if df.ContentType() == iceberg.EntryContentData {
+		m.data = append(m.data, newFile(df, e.SequenceNum(), fileSeq, e.SnapshotID()))
+	} else {
+		m.deletes = append(m.deletes, newDelete(df, e.SequenceNum(), fileSeq, e.SnapshotID()))
+	}
+	return nil
+}
+
+// guard turns a decoder's panic into a *DamagedError: metadata files are other writers' bytes too.
+func guard(path string, err *error) {
+	if p := recover(); p != nil {
+		*err = &DamagedError{Path: path, Offset: -1, Err: fmt.Errorf("decoder panic: %v", p)}
+	}
+}
+
+// fileError says what went wrong with a metadata or delete file.
+func fileError(path, what string, err error) error {
+	var d *DamagedError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: %s %s", ErrMissingFile, what, path)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.As(err, &d),
+		errors.Is(err, ErrMissingFile), errors.Is(err, ErrNoFieldIDs):
+		return err
+	}
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return fmt.Errorf("read %s %s: %w", what, path, err)
+	}
+	return &DamagedError{Path: path, Offset: -1, Err: err}
+}
