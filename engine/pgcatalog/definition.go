@@ -171,6 +171,9 @@ func (sc *scope) functionAttributes(oid uint32) (src, attrs string) {
 	if n := t.column("prorows")(row); n != "0" && n != "1000" {
 		attrs += " ROWS " + n
 	}
+	if support, ok := sc.functionNamed(t.oids("prosupport")(row)); ok {
+		attrs += " SUPPORT " + quoteIdent(support.name)
+	}
 	return t.column("prosrc")(row), attrs
 }
 

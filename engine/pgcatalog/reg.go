@@ -285,7 +285,7 @@ func (sc *scope) regprocedureOut(oid uint32) (string, bool) {
 		args = append(args, sc.formatType(t, -1, false))
 	}
 	name := quoteIdent(q.name)
-	if !staticNamespaces[q.schema] && q.schema != "skade" {
+	if !sc.onPath(q.schema) {
 		name = quoteIdent(q.schema) + "." + name
 	}
 	return name + "(" + strings.Join(args, ",") + ")", true

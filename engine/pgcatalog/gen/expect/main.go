@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"crypto/md5"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -65,6 +66,32 @@ var userRows = map[string]string{
 	"information_schema.column_privileges":       "table_schema = 'sales'",
 }
 
+// digests are queries over all of PostgreSQL's own objects, too long to keep: the answer's rows and their MD5 are kept.
+var digests = []struct{ name, sql string }{
+	{"format_type(oid, NULL)", "SELECT oid, format_type(oid, NULL) FROM pg_type WHERE oid < 16384"},
+	{"format_type(oid, -1)", "SELECT oid, format_type(oid, -1) FROM pg_type WHERE oid < 16384"},
+	{"regclass_out", "SELECT oid, oid::regclass::text FROM pg_class WHERE oid < 16384"},
+	{"regtype_out", "SELECT oid, oid::regtype::text FROM pg_type WHERE oid < 16384"},
+	{"regproc_out", "SELECT oid, oid::regproc::text FROM pg_proc WHERE proname NOT LIKE 'plpgsql%'"},
+	{"regprocedure_out", "SELECT oid, oid::regprocedure::text FROM pg_proc WHERE proname NOT LIKE 'plpgsql%'"},
+	{"regcollation_out", "SELECT oid, oid::regcollation::text FROM pg_collation WHERE collprovider <> 'c'"},
+	{"regconfig_out", "SELECT oid, oid::regconfig::text FROM pg_ts_config"},
+	{"pg_get_functiondef", "SELECT oid, pg_get_functiondef(oid) FROM pg_proc WHERE prolang = 12 AND prokind = 'f'"},
+	{"pg_get_function_arguments", "SELECT oid, pg_get_function_arguments(oid) FROM pg_proc WHERE proname NOT LIKE 'plpgsql%'"},
+	{"pg_get_function_result", "SELECT oid, pg_get_function_result(oid) FROM pg_proc WHERE proname NOT LIKE 'plpgsql%'"},
+	{"pg_get_indexdef", "SELECT indexrelid, pg_get_indexdef(indexrelid) FROM pg_index WHERE indexrelid < 16384 AND indrelid NOT IN (SELECT reltoastrelid FROM pg_class)"},
+	{"pg_get_constraintdef", "SELECT oid, pg_get_constraintdef(oid) FROM pg_constraint WHERE oid < 16384"},
+	{"pg_get_viewdef", "SELECT oid, pg_get_viewdef(oid) FROM pg_class WHERE relkind = 'v' AND oid < 16384"},
+	{"pg_get_viewdef(pretty)", "SELECT oid, pg_get_viewdef(oid, true) FROM pg_class WHERE relkind = 'v' AND oid < 16384"},
+	{"pg_table_is_visible", "SELECT oid, pg_table_is_visible(oid)::text FROM pg_class WHERE oid < 16384"},
+	{"pg_type_is_visible", "SELECT oid, pg_type_is_visible(oid)::text FROM pg_type WHERE oid < 16384"},
+	{"pg_function_is_visible", "SELECT oid, pg_function_is_visible(oid)::text FROM pg_proc WHERE proname NOT LIKE 'plpgsql%'"},
+	{"pg_size_pretty", "SELECT n, pg_size_pretty(n) FROM unnest(ARRAY[0, 1, -1, 10239, 10240, 10241, -10240, 20470, 20479, 1048575, 1048576, 20969471, 20969472, 123456789, -123456789, " +
+		"21474836479, 9223372036854775807, -9223372036854775807, 1125899906842624000]::bigint[]) n"},
+	{"pg_encoding_to_char", "SELECT n, pg_encoding_to_char(n) FROM generate_series(-1, 43) n"},
+	{"quote_ident", "SELECT row_number() OVER (ORDER BY word), quote_ident(word) FROM pg_get_keywords()"},
+}
+
 func main() {
 	dsn := flag.String("dsn", "", "connection string of a database that holds testdata/schema.sql")
 	logs := flag.String("logs", "", "folder of recorded statement logs, in the format of PostgreSQL's log_statement = all")
@@ -90,7 +117,10 @@ func run(ctx context.Context, dsn, logs, out string) error {
 		sales = append(sales, query(ctx, conn, names, name, "SELECT * FROM "+name+" WHERE "+where))
 	}
 	sort.Slice(sales, func(i, j int) bool { return sales[i].Name < sales[j].Name })
-	if err := save(filepath.Join(out, "sales.json"), sales); err != nil || logs == "" {
+	if err := save(filepath.Join(out, "sales.json"), sales); err != nil {
+		return err
+	}
+	if err := writeDigests(ctx, conn, filepath.Join(out, "functions.json")); err != nil || logs == "" {
 		return err
 	}
 	statements, err := readLogs(logs)
@@ -102,6 +132,36 @@ func run(ctx context.Context, dsn, logs, out string) error {
 		corpus = append(corpus, query(ctx, conn, names, s[0], s[1]))
 	}
 	return save(filepath.Join(out, "corpus.json"), corpus)
+}
+
+// writeDigests keeps, per query, the number of rows and the MD5 of "key=value" lines in the order of the keys.
+func writeDigests(ctx context.Context, conn *pgx.Conn, path string) error {
+	type digest struct {
+		Name, SQL string
+		Rows      int
+		MD5       string
+	}
+	var all []digest
+	for _, d := range digests {
+		results, err := conn.PgConn().Exec(ctx, d.sql+" ORDER BY 1").ReadAll()
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.name, err)
+		}
+		var sb strings.Builder
+		for _, row := range results[0].Rows {
+			if row[1] == nil {
+				row[1] = []byte(`\N`)
+			}
+			fmt.Fprintf(&sb, "%s=%s\n", row[0], row[1])
+		}
+		if dir := os.Getenv("DUMP"); dir != "" {
+			if err := os.WriteFile(filepath.Join(dir, strings.ReplaceAll(d.name, "/", "_")+".txt"), []byte(sb.String()), 0o644); err != nil {
+				return err
+			}
+		}
+		all = append(all, digest{d.name, d.sql, len(results[0].Rows), fmt.Sprintf("%x", md5.Sum([]byte(sb.String())))})
+	}
+	return save(path, all)
 }
 
 // objectNames maps the OIDs of the schema's objects to their tokens.
