@@ -31,6 +31,8 @@ type Startup struct {
 	Params []Param
 	// Wire is the session's way to send messages that no statement asked for. It lives as long as the session.
 	Wire Asyncer
+	// Prepared is the connection's prepared statements: SQL's PREPARE, EXECUTE and DEALLOCATE use the same names as Parse and Close.
+	Prepared *Prepared
 }
 
 // Param is one start-up parameter.
@@ -61,6 +63,8 @@ type Session interface {
 	// It does nothing inside an explicit transaction.
 	BeginImplicit(ctx context.Context) error
 	// Sync ends the implicit transaction: commit when nothing failed, else roll back. Its error goes to the client before ReadyForQuery.
+	// It is called once per ReadyForQuery; after a simple Query without error before the last statement's CommandComplete is sent,
+	// so that a failed commit takes that message's place. It is also called when BeginImplicit was not.
 	Sync(ctx context.Context) error
 	// Fail tells the session that a statement failed (or that the wire did on its behalf): the transaction becomes failed.
 	Fail(err error)
@@ -137,4 +141,10 @@ type Asyncer interface {
 	ParameterStatus(name, value string)
 	// Terminate ends the connection with a FATAL message (57P01, timeouts).
 	Terminate(cause *pgerr.Error)
+}
+
+// Noticer is an Asyncer that also takes notices for which no Writer is at hand (during Prepare, Bind, Sync). They are sent with
+// the next answer. The Wire of a Startup made by this package is one.
+type Noticer interface {
+	Notice(n *pgerr.Error)
 }

@@ -1,0 +1,209 @@
+package pgwire
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/nordisk/skade-pg/internal/pgerr"
+)
+
+// longAgo is a deadline that has passed: setting it wakes whoever reads or writes.
+var longAgo = time.Unix(1, 0)
+
+// Notify implements Asyncer. The message is encoded here, once, and waits in the bounded queue.
+func (c *conn) Notify(pid int32, channel, payload string) bool {
+	dropNULs(&channel, &payload)
+	msg := encode(nil, &pgproto3.NotificationResponse{PID: uint32(pid), Channel: channel, Payload: payload})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.closed || len(c.mu.notify) >= c.srv.o.NotifyQueue {
+		return false
+	}
+	c.mu.notify = append(c.mu.notify, msg)
+	if c.mu.waiting && c.mu.outside {
+		_ = c.raw.SetReadDeadline(longAgo)
+	}
+	return true
+}
+
+// ParameterStatus implements Asyncer. A later value of a parameter replaces one that was not sent yet.
+func (c *conn) ParameterStatus(name, value string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.mu.status {
+		if c.mu.status[i].Name == name {
+			c.mu.status[i].Value = value
+			return
+		}
+	}
+	c.mu.status = append(c.mu.status, Param{Name: name, Value: value})
+}
+
+// maxNotices bounds the notices that wait for an answer, in bytes.
+const maxNotices = 64 << 10
+
+// Notice implements Noticer.
+func (c *conn) Notice(n *pgerr.Error) {
+	msg := appendError(nil, n)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.mu.notices)+len(msg) <= maxNotices {
+		c.mu.notices = append(c.mu.notices, msg...)
+	}
+}
+
+// Terminate implements Asyncer. A running statement is cancelled; a blocked read or write ends.
+func (c *conn) Terminate(cause *pgerr.Error) {
+	c.mu.Lock()
+	if c.mu.closed || c.mu.terminate != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.mu.terminate = asFatal(cause)
+	var running Session
+	if c.mu.busy {
+		running = c.mu.session
+	}
+	_ = c.raw.SetReadDeadline(longAgo)
+	if c.mu.writing {
+		// Give a client that reads a moment to take what is in flight.
+		_ = c.raw.SetWriteDeadline(time.Now().Add(killGrace / 4))
+	}
+	c.mu.Unlock()
+	if running != nil {
+		running.Cancel(c.mu.terminate)
+	}
+}
+
+// drain ends the connection with 57P01 once no statement runs.
+func (c *conn) drain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.draining = true
+	if !c.mu.busy && !c.mu.midBatch {
+		if c.mu.terminate == nil {
+			c.mu.terminate = errShutdown
+		}
+		_ = c.raw.SetReadDeadline(longAgo)
+	}
+}
+
+// cancelStatement is a CancelRequest. Nothing happens when no statement runs.
+func (c *conn) cancelStatement(cause *pgerr.Error) {
+	c.mu.Lock()
+	if !c.mu.busy || c.mu.session == nil || c.mu.terminate != nil {
+		c.mu.Unlock()
+		return
+	}
+	s := c.mu.session
+	c.mu.cancelled, c.mu.cause = true, cause
+	_ = c.raw.SetReadDeadline(longAgo)
+	if c.mu.writing && c.mu.mayBreak {
+		c.mu.deadline = true
+		_ = c.raw.SetWriteDeadline(longAgo)
+	}
+	c.mu.Unlock()
+	s.Cancel(cause)
+}
+
+// interruptRead ends the read of a running statement with cause.
+func (c *conn) interruptRead(cause *pgerr.Error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.cancelled, c.mu.cause = true, cause
+	_ = c.raw.SetReadDeadline(longAgo)
+}
+
+// woken is called when a read's deadline has passed: it finds out why and says whether to go on.
+func (c *conn) woken() error {
+	c.mu.Lock()
+	_ = c.raw.SetReadDeadline(time.Time{})
+	switch {
+	case c.mu.terminate != nil:
+		defer c.mu.Unlock()
+		return c.mu.terminate
+	case c.sess == nil:
+		c.mu.Unlock()
+		return fatal(pgerr.QueryCanceled, "canceling authentication due to timeout")
+	case c.mu.cancelled && c.mu.busy:
+		defer c.mu.Unlock()
+		c.mu.cancelled = false
+		return c.mu.cause
+	}
+	send := c.mu.waiting && c.mu.outside
+	c.mu.Unlock()
+	if !send {
+		return nil
+	}
+	c.takeQueued(true)
+	return c.flush()
+}
+
+// takeQueued moves what others queued into the output: notices and parameters always, notifications outside a transaction.
+func (c *conn) takeQueued(outside bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out = append(c.out, c.mu.notices...)
+	c.mu.notices = nil
+	for _, p := range c.mu.status {
+		c.out = encode(c.out, &pgproto3.ParameterStatus{Name: p.Name, Value: p.Value})
+	}
+	c.mu.status = nil
+	if outside {
+		for _, m := range c.mu.notify {
+			c.out = append(c.out, m...)
+		}
+		c.mu.notify = nil
+	}
+}
+
+// begin marks that a message is being handled; it reports a termination that came before.
+func (c *conn) begin() error {
+	c.mu.Lock()
+	c.mu.waiting = false
+	c.mu.busy = true
+	c.mu.cancelled = false
+	if c.mu.draining && c.mu.terminate == nil && !c.inBatch && !c.skip {
+		c.mu.terminate = errShutdown
+	}
+	term := c.mu.terminate
+	c.mu.Unlock()
+	if term != nil {
+		return term
+	}
+	return nil
+}
+
+// rest marks that the connection waits for its client. A drain or termination ends it here.
+func (c *conn) rest(outside, midBatch bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.cancelled {
+		// The statement ended before the cancel reached it.
+		c.mu.cancelled = false
+	}
+	if c.mu.draining && !midBatch && c.mu.terminate == nil {
+		c.mu.terminate = errShutdown
+	}
+	if c.mu.terminate != nil {
+		return c.mu.terminate
+	}
+	c.mu.busy, c.mu.midBatch = false, midBatch
+	c.mu.waiting, c.mu.outside = !midBatch, outside
+	if c.mu.waiting && outside && len(c.mu.notify) > 0 {
+		_ = c.raw.SetReadDeadline(longAgo)
+	}
+	return nil
+}
+
+// cancelRequest handles a CancelRequest: pid and key must be those of BackendKeyData.
+func (s *Server) cancelRequest(pid int32, key []byte) {
+	s.mu.Lock()
+	c := s.mu.byPID[pid]
+	s.mu.Unlock()
+	if c != nil && len(key) > 0 && bytes.Equal(c.key, key) {
+		c.cancelStatement(errUserCancel)
+	}
+}

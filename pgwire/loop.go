@@ -1,0 +1,214 @@
+package pgwire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/nordisk/skade-pg/internal/pgerr"
+)
+
+// loop reads messages and answers them until the connection ends.
+func (c *conn) loop() error {
+	if err := c.ready(); err != nil {
+		return err
+	}
+	for {
+		if c.in.buffered() < 5 {
+			if err := c.waitForClient(); err != nil {
+				return err
+			}
+		}
+		typ, body, err := c.in.next()
+		if err != nil {
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || pgerr.As(err) != nil {
+				return err
+			}
+			c.dead = true
+			return errGone
+		}
+		if err := c.begin(); err != nil {
+			return err
+		}
+		if c.told {
+			c.told = false
+			c.sess.Idle(false)
+		}
+		if err := c.handle(typ, body); err != nil {
+			return err
+		}
+	}
+}
+
+// waitForClient prepares for a read that may block. In a batch nothing is flushed unasked, as in PostgreSQL.
+func (c *conn) waitForClient() error {
+	midBatch := c.inBatch || c.skip
+	if !midBatch {
+		if err := c.idle(); err != nil {
+			return err
+		}
+	}
+	return c.rest(!midBatch && c.sess.TxStatus() == 'I', midBatch)
+}
+
+// handle answers one message. A returned error ends the connection.
+func (c *conn) handle(typ byte, body []byte) error {
+	if typ == msgTerminate {
+		return errTerminate
+	}
+	if c.skip && typ != msgSync {
+		return nil
+	}
+	err := c.guard(func() error { return c.dispatch(typ, body) })
+	if err == nil {
+		return nil
+	}
+	if err := c.failed(err); err != nil {
+		return err
+	}
+	switch typ {
+	case msgQuery, msgFunction:
+		return c.endQuery()
+	case msgSync:
+		return c.ready()
+	}
+	c.skip = true
+	return nil
+}
+
+func (c *conn) dispatch(typ byte, body []byte) error {
+	switch typ {
+	case msgQuery:
+		return c.simpleQuery(body)
+	case msgParse:
+		return c.parse(body)
+	case msgBind:
+		return c.bind(body)
+	case msgDescribe:
+		return c.describe(body)
+	case msgExecute:
+		return c.execute(body)
+	case msgClose:
+		return c.closeTarget(body)
+	case msgFlush:
+		return c.flush()
+	case msgSync:
+		return c.sync(body)
+	case msgFunction:
+		return errNoFastpath
+	case msgCopyData, msgCopyDone, msgCopyFail:
+		// The rest of a COPY that failed (W5).
+		return nil
+	}
+	return asFatal(pgerr.Newf(pgerr.ProtocolViolation, "invalid frontend message type %d", typ))
+}
+
+// guard turns a panic into XX000 (S3: no input ends the process).
+func (c *conn) guard(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.log.Error().Str("panic", fmt.Sprint(r)).Bytes("stack", debug.Stack()).Msg("panic in a statement")
+			err = pgerr.New(pgerr.InternalError, "internal error")
+		}
+	}()
+	return f()
+}
+
+// failed reports a statement's error to the session and to the client. A returned error ends the connection.
+func (c *conn) failed(err error) error {
+	if errors.Is(err, errGone) || errors.Is(err, errTerminate) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || c.dead {
+		return err
+	}
+	c.mu.Lock()
+	term := c.mu.terminate
+	c.mu.Unlock()
+	if term != nil {
+		return term
+	}
+	e := clientError(err)
+	if e.Severity == pgerr.SevFatal {
+		return e
+	}
+	if e.Code == pgerr.InternalError || e.Cause != nil {
+		c.log.Error().Err(err).Str("code", string(e.Code)).Msg("statement failed")
+	}
+	if err := c.guard(func() error { c.sess.Fail(err); return nil }); err != nil {
+		return asFatal(clientError(err))
+	}
+	c.takeQueued(false)
+	c.out = appendError(c.out, e)
+	return nil
+}
+
+// sync ends a batch.
+func (c *conn) sync(body []byte) error {
+	if len(body) > 0 {
+		return errTrailing
+	}
+	if err := c.sess.Sync(c.ctx); err != nil {
+		return err
+	}
+	return c.ready()
+}
+
+// endQuery ends a simple query after an error: the implicit transaction is rolled back.
+func (c *conn) endQuery() error {
+	err := c.guard(func() error { return c.sess.Sync(c.ctx) })
+	if err != nil {
+		c.log.Debug().Err(err).Msg("rollback after an error")
+	}
+	return c.ready()
+}
+
+// ready sends what is queued and ReadyForQuery, and drops the portals of a transaction that ended.
+func (c *conn) ready() error {
+	status := c.sess.TxStatus()
+	if status == 'I' {
+		c.closePortals()
+	}
+	c.skip, c.inBatch = false, false
+	c.takeQueued(status == 'I')
+	c.send(&pgproto3.ReadyForQuery{TxStatus: status})
+	if err := c.flush(); err != nil {
+		return err
+	}
+	c.told = true
+	c.sess.Idle(true)
+	return nil
+}
+
+func (c *conn) closePortals() {
+	for name, p := range c.portals {
+		delete(c.portals, name)
+		p.Close()
+	}
+}
+
+// implicit opens the batch's implicit transaction once.
+func (c *conn) implicit() error {
+	if c.inBatch {
+		return nil
+	}
+	c.inBatch = true
+	return c.sess.BeginImplicit(c.ctx)
+}
+
+func (c *conn) sendColumns(cols []Column) {
+	// Column names are kept alive by cols; a RowDescription of thousands of columns is built once a statement.
+	fds := make([]pgproto3.FieldDescription, len(cols))
+	for i, col := range cols {
+		fds[i] = pgproto3.FieldDescription{
+			Name: []byte(withoutNUL(col.Name)), TableOID: col.TableOID, TableAttributeNumber: uint16(col.AttNum),
+			DataTypeOID: col.TypeOID, DataTypeSize: col.TypeLen, TypeModifier: col.TypeMod, Format: col.Format,
+		}
+	}
+	c.send(&pgproto3.RowDescription{Fields: fds})
+}
+
+func withoutNUL(s string) string {
+	dropNULs(&s)
+	return s
+}
