@@ -199,7 +199,7 @@ func (e *encoder) field(t *logical, oid uint32) (field, error) {
 func (e *encoder) inline(t *logical, oid uint32) fieldKind {
 	switch {
 	case t.id == bind.TypeVarchar && textual(oid) && oid != pgtype.Char && (!e.binary || oid != pgtype.JSONB),
-		t.id == bind.TypeVarchar && !e.binary && pgtype.LenOf(oid) == -1,
+		t.id == bind.TypeVarchar && !e.binary && pgtype.LenOf(oid) == -1 && oid != pgtype.Interval,
 		t.id == bind.TypeBlob && e.binary && oid == pgtype.Bytea:
 		return kindBytes
 	case t.id == bind.TypeBoolean && oid == pgtype.Bool:

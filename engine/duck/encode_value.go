@@ -91,7 +91,7 @@ func (e *encoder) function(t *logical, oid uint32) (encodeFunc, error) {
 		return e.uuid(), nil
 	case oid == pgtype.Bytea && (t.id == bind.TypeBlob || t.id == bind.TypeVarchar):
 		return e.bytea(), nil
-	case t.id == bind.TypeVarchar && !e.binary:
+	case t.id == bind.TypeVarchar && !e.binary && oid != pgtype.Interval:
 		return func(dst []byte, v *vec, row int) ([]byte, error) { return append(dst, v.bytes(row)...), nil }, nil
 	case t.id == bind.TypeVarchar:
 		return e.reparse(oid), nil

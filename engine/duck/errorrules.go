@@ -40,7 +40,7 @@ var errorRules = []errorRule{
 	rule("Conversion", `not in timestamp range|[Tt]imestamp .*range`, fixed(pgerr.DatetimeFieldOverflow, "timestamp out of range")),
 	rule("Conversion", `[Dd]ate .*range`, fixed(pgerr.DatetimeFieldOverflow, "date out of range")),
 	rule("Conversion", `(?i)interval.*range`, fixed(pgerr.DatetimeFieldOverflow, "interval out of range")),
-	rule("Conversion", `blob conversion`, fixed(pgerr.InvalidTextRepresentation, "invalid hexadecimal data")),
+	rule("Conversion", `blob conversion`, fixed(pgerr.InvalidParameterValue, "invalid hexadecimal data")),
 	rule("Conversion", `Unimplemented type for cast \((\S+) -> (\S+)\)`, func(m []string) *pgerr.Error { return cannotCast(m[1], m[2]) }),
 	// Arithmetic.
 	rule("", `Overflow in \w+ of (?:\w+ )?(INT\d+|UINT\d+|TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)`, func(m []string) *pgerr.Error {
@@ -125,7 +125,7 @@ var errorRules = []errorRule{
 	rule("", `Can only unnest|UNNEST`, fixed(pgerr.FeatureNotSupported, "this use of unnest is not supported")),
 	// Files. The gate lets nobody name a file, so a missing one is a damaged warehouse.
 	rule("IO", `No files found|[Cc]annot open file|No such file`, fixed(pgerr.DataCorrupted, "a data file of the table is missing")),
-	rule("", `Parquet|parquet|TProtocol|thrift|magic bytes|[Cc]orrupt`, fixed(pgerr.DataCorrupted, "a data file of the table is damaged")),
+	rule("", `Parquet|parquet|TProtocol|[Tt]hrift|don't know what type|magic bytes|[Cc]orrupt|[Dd]ecompress|[Ss]nappy|ZSTD|Invalid repetition|Out of buffer`, fixed(pgerr.DataCorrupted, "a data file of the table is damaged")),
 	rule("Permission", `.`, fixed(pgerr.InsufficientPrivilege, "permission denied")),
 	rule("Invalid Input", `configuration has been locked|[Cc]annot change configuration`, fixed(pgerr.InsufficientPrivilege, "permission denied to set parameter")),
 }

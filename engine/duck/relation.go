@@ -82,8 +82,8 @@ func (db *DB) closeRelations() int {
 	return n
 }
 
-// RegisterRelation makes rows of Go readable in SQL as skade_rel('<id>') until release is called; statements prepared before
-// that keep working. rows is the expected number of rows for the planner, -1 when unknown. The rows keep their order
+// RegisterRelation makes rows of Go readable in SQL as skade_rel('<id>') until release is called. Keep it until the statements
+// that name it are closed: DuckDB plans again at every Query. A running stream keeps what it needs. rows is the expected number of rows for the planner, -1 when unknown. The rows keep their order
 // wherever DuckDB keeps the order of a scan. ErrUnsupportedType when a column's type has no counterpart.
 func (db *DB) RegisterRelation(schema *arrow.Schema, rows int64, open RelationFunc) (id string, release func(), err error) {
 	r := &relation{schema: schema, rows: rows, open: open}

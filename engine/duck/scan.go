@@ -64,8 +64,8 @@ type Scan struct {
 func (c *Conn) ScanSQL(sc Scan) (fromItem string, release func(), err error) { return c.db.ScanSQL(sc) }
 
 // ScanSQL returns a FROM-item without alias ("(SELECT … )") that yields the live rows of sc: its columns in order, then
-// FileColumn, PosColumn and RowIDColumn as asked. Statements prepared from the text keep what they need; release
-// may be called when none will be prepared any more. With no files it is a relation without rows.
+// FileColumn, PosColumn and RowIDColumn as asked. release frees what stands behind the text: call it when the statements
+// made from it are closed (DuckDB plans again at every Query; a running stream keeps what it needs). With no files it is a relation without rows.
 //
 // Clean files and files with suppressed rows are read by one read_parquet each: only the second pays for the test of
 // every row (docs/decisions/0002-suppressed-rows.md).

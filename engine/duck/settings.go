@@ -21,8 +21,6 @@ func (db *DB) startSettings() [][2]string {
 		// PostgreSQL's: 7/2 = 3, NULLs sort as the largest value.
 		{"integer_division", "true"},
 		{"default_null_order", "nulls_last_on_asc_first_on_desc"},
-		// Data files are immutable, so a footer read once stays true.
-		{"parquet_metadata_cache", "true"},
 	}
 	if o.MemoryLimit > 0 {
 		kv = append(kv, [2]string{"memory_limit", strconv.FormatInt(o.MemoryLimit, 10) + "B"})
@@ -41,6 +39,8 @@ func (db *DB) lockStatements() []string {
 		dirs[i] = quoteLiteral(strings.TrimRight(d, "/") + "/")
 	}
 	return []string{
+		// Data files are immutable, so a footer read once stays true.
+		"SET GLOBAL parquet_metadata_cache = true",
 		"SET GLOBAL allowed_directories = [" + strings.Join(dirs, ", ") + "]",
 		"SET GLOBAL enable_external_access = false",
 		"SET GLOBAL autoinstall_known_extensions = false",
