@@ -2,13 +2,16 @@ package pgcatalog
 
 import (
 	"context"
-	"database/sql"
-	"database/sql/driver"
+	"encoding/binary"
 	"fmt"
+	"iter"
 	"testing"
+	"time"
 
-	"github.com/duckdb/duckdb-go/v2"
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
+
+	"github.com/nordisk/skade-pg/engine/duck"
 )
 
 // testSession is a superuser's session in schema sales' database.
@@ -54,101 +57,128 @@ func salesObjects() *Objects {
 	}
 }
 
-// lab is a DuckDB with the catalog's functions.
+// lab is a DuckDB with the catalog's functions and relations.
 type lab struct {
-	t       *testing.T
-	conn    *sql.Conn
+	t       testing.TB
+	db      *duck.DB
+	conn    *duck.Conn
 	catalog *Catalog
 	snap    *Snapshot
 	session *testSession
+	ids     map[string]string // relation → its number in DuckDB
 }
 
-type scalarUDF struct {
-	s    Scalar
-	lab  *lab
-	args []duckdb.TypeInfo
-	ret  duckdb.TypeInfo
-}
-
-func (u *scalarUDF) Config() duckdb.ScalarFuncConfig {
-	return duckdb.ScalarFuncConfig{InputTypeInfos: u.args, ResultTypeInfo: u.ret, SpecialNullHandling: true}
-}
-
-func (u *scalarUDF) Executor() duckdb.ScalarFuncExecutor {
-	return duckdb.ScalarFuncExecutor{RowExecutor: func(values []driver.Value) (any, error) {
-		args := make([]any, len(values))
-		for i, v := range values {
-			args[i] = v
-		}
-		out, err := u.s.Call(args)
-		switch v := out.(type) {
-		case uint32:
-			out = int64(v)
-		case int:
-			if u.s.Result == "INTEGER" {
-				out = int32(v)
-			} else {
-				out = int64(v)
-			}
-		}
-		return out, err
-	}}
-}
-
-var duckTypes = map[string]duckdb.Type{"BOOLEAN": duckdb.TYPE_BOOLEAN, "INTEGER": duckdb.TYPE_INTEGER, "BIGINT": duckdb.TYPE_BIGINT, "DOUBLE": duckdb.TYPE_DOUBLE,
-	"VARCHAR": duckdb.TYPE_VARCHAR, "TIMESTAMPTZ": duckdb.TYPE_TIMESTAMP_TZ}
-
-func typeInfo(name string) (duckdb.TypeInfo, error) {
-	if name == "VARCHAR[]" {
-		elem, err := duckdb.NewTypeInfo(duckdb.TYPE_VARCHAR)
-		if err != nil {
-			return nil, err
-		}
-		return duckdb.NewListInfo(elem)
-	}
-	return duckdb.NewTypeInfo(duckTypes[name])
-}
-
-func newLab(t *testing.T) *lab {
+func newLab(t testing.TB, objects *Objects) *lab {
 	t.Helper()
-	db, err := sql.Open("duckdb", "")
-	require.NoError(t, err)
-	t.Cleanup(func() { db.Close() })
-	conn, err := db.Conn(context.Background())
-	require.NoError(t, err)
-	t.Cleanup(func() { conn.Close() })
-	l := &lab{t: t, conn: conn, catalog: New(Options{Owner: "postgres", Database: "postgres"}), session: &testSession{path: []string{"public"}}}
-	l.snap = l.catalog.Snapshot(salesObjects())
+	l := &lab{t: t, catalog: New(Options{Owner: "postgres", Database: "postgres"}), session: &testSession{path: []string{"public"}}, ids: map[string]string{}}
+	l.snap = l.catalog.Snapshot(objects)
+	var scalars []duck.Scalar
 	for _, s := range l.catalog.Scalars() {
-		u := &scalarUDF{s: s, lab: l}
-		for _, a := range s.Args {
-			info, err := typeInfo(a)
-			require.NoError(t, err)
-			u.args = append(u.args, info)
-		}
-		u.ret, err = typeInfo(s.Result)
-		require.NoError(t, err)
-		require.NoError(t, duckdb.RegisterScalarUDF(conn, s.Name, u), s.Name)
+		scalars = append(scalars, duck.Scalar{Name: s.Name, Args: s.Args, Result: s.Result, Eval: s.Eval})
 	}
-	for _, stmt := range InitSQL() {
-		_, err := conn.ExecContext(context.Background(), stmt)
-		require.NoError(t, err, stmt)
-	}
+	var err error
+	l.db, err = duck.Open(duck.Options{TempDir: t.TempDir(), Scalars: scalars, InitSQL: append(InitSQL(), shims...)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.db.Close()) })
+	l.conn, err = l.db.Conn(context.Background())
+	require.NoError(t, err)
+	t.Cleanup(l.conn.Close)
 	id, release := l.catalog.Bind(l.session, func() *Snapshot { return l.snap })
 	t.Cleanup(release)
-	_, err = conn.ExecContext(context.Background(), fmt.Sprintf("SET VARIABLE %s = '%s'", Variable, id))
+	_, err = l.conn.Exec(context.Background(), fmt.Sprintf("SET VARIABLE %s = '%s'", Variable, id))
 	require.NoError(t, err)
 	return l
 }
 
-// value runs a query of one value and prints it; NULL is "NULL".
+// relation registers a relation's rows and gives its number.
+func (l *lab) relation(r *SystemRelation) string {
+	key := r.Schema + "." + r.Name
+	if id := l.ids[key]; id != "" {
+		return id
+	}
+	schema, batches, n, err := l.snap.Relation(l.session, r.Schema, r.Name)
+	require.NoError(l.t, err)
+	id, release, err := l.db.RegisterRelation(schema, n, func(context.Context) (iter.Seq2[arrow.RecordBatch, error], error) {
+		return func(yield func(arrow.RecordBatch, error) bool) {
+			for _, b := range batches {
+				b.Retain()
+				if !yield(b, nil) {
+					return
+				}
+			}
+		}, nil
+	})
+	require.NoError(l.t, err)
+	l.t.Cleanup(release)
+	l.ids[key] = id
+	return id
+}
+
+// query runs SQL and gives the rows as PostgreSQL's text of the column types (nil: what DuckDB's types are). NULL is \N.
+func (l *lab) query(sql string, types []uint32) ([][]string, error) {
+	ctx := context.Background()
+	st, err := l.conn.Prepare(ctx, sql)
+	if err != nil {
+		return nil, err
+	}
+	defer st.Close()
+	res, err := st.Query(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Close()
+	if types == nil {
+		for _, c := range res.Columns() {
+			types = append(types, c.TypeOID)
+		}
+	}
+	var rows [][]string
+	for {
+		msgs, _, done, err := res.AppendDataRows(nil, nil, types, time.UTC, 1000)
+		if err != nil {
+			return nil, err
+		}
+		for len(msgs) > 0 {
+			n := binary.BigEndian.Uint32(msgs[1:])
+			rows = append(rows, l.dataRow(msgs[5:n+1], types))
+			msgs = msgs[n+1:]
+		}
+		if done {
+			return rows, nil
+		}
+	}
+}
+
+// dataRow reads a DataRow message; values of reg* types become names, as the engine does.
+func (l *lab) dataRow(msg []byte, types []uint32) []string {
+	var cells []string
+	for i := range int(binary.BigEndian.Uint16(msg)) {
+		if i == 0 {
+			msg = msg[2:]
+		}
+		n := int32(binary.BigEndian.Uint32(msg))
+		msg = msg[4:]
+		if n < 0 {
+			cells = append(cells, `\N`)
+			continue
+		}
+		v := string(msg[:n])
+		msg = msg[n:]
+		for _, r := range regTypes {
+			if r.oid == types[i] {
+				v = l.snap.RegOut(l.session, r.oid, parseOID(v))
+			}
+		}
+		cells = append(cells, v)
+	}
+	return cells
+}
+
+// value runs a query of one value.
 func (l *lab) value(query string) (string, error) {
-	var v any
-	if err := l.conn.QueryRowContext(context.Background(), query).Scan(&v); err != nil {
+	rows, err := l.query(query, nil)
+	if err != nil || len(rows) == 0 {
 		return "", err
 	}
-	if v == nil {
-		return "NULL", nil
-	}
-	return fmt.Sprint(v), nil
+	return rows[0][0], nil
 }

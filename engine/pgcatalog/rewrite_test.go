@@ -22,33 +22,25 @@ var duckFunctions = func() map[string]string {
 	return m
 }
 
-func rewriteForDuck(sql string) (out string, relations []*SystemRelation, err error) {
+func rewriteForDuck(sql string, id func(*SystemRelation) string) (string, error) {
 	tree, err := pg_query.Parse(sql)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
-	w := &rewriter{functions: duckFunctions(), seen: map[string]bool{}}
+	w := &rewriter{functions: duckFunctions(), id: id}
 	w.walk(tree.ProtoReflect())
-	out, err = pg_query.Deparse(tree)
-	return out, w.relations, err
+	return pg_query.Deparse(tree)
 }
 
 type rewriter struct {
 	functions map[string]string
-	seen      map[string]bool
-	relations []*SystemRelation
+	id        func(*SystemRelation) string
 }
 
 func (w *rewriter) walk(m protoreflect.Message) {
 	if n, ok := m.Interface().(*pg_query.Node); ok {
 		w.node(n)
 		m = n.ProtoReflect()
-	}
-	if r, ok := m.Interface().(*pg_query.RangeVar); ok {
-		w.relation(r)
-	}
-	if f, ok := m.Interface().(*pg_query.RangeFunction); ok && f.Alias != nil && f.Alias.Colnames == nil {
-		f.Alias.Colnames = []*pg_query.Node{pg_query.MakeStrNode(f.Alias.Aliasname)} // a scalar's alias is its column's name
 	}
 	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
@@ -63,23 +55,21 @@ func (w *rewriter) walk(m protoreflect.Message) {
 	})
 }
 
-func (w *rewriter) relation(r *pg_query.RangeVar) {
-	schema := r.Schemaname
+// relation replaces a system relation by the function that reads its rows.
+func (w *rewriter) relation(n *pg_query.Node, schema, name string, alias *pg_query.Alias) {
 	if schema == "" {
 		schema = "pg_catalog"
 	}
-	rel := LookupRelation(schema, r.Relname)
+	rel := LookupRelation(schema, name)
 	if rel == nil {
 		return
 	}
-	if r.Alias == nil {
-		r.Alias = &pg_query.Alias{Aliasname: r.Relname}
+	if alias == nil {
+		alias = &pg_query.Alias{Aliasname: name}
 	}
-	r.Schemaname, r.Relname = "", schema+"."+r.Relname
-	if !w.seen[r.Relname] {
-		w.seen[r.Relname] = true
-		w.relations = append(w.relations, rel)
-	}
+	read := call("", "skade_rel", pg_query.MakeAConstStrNode(w.id(rel), -1))
+	n.Node = &pg_query.Node_RangeFunction{RangeFunction: &pg_query.RangeFunction{Alias: alias,
+		Functions: []*pg_query.Node{pg_query.MakeListNode([]*pg_query.Node{read, {}})}}}
 }
 
 func text(n *pg_query.Node) string { return n.GetString_().GetSval() }
@@ -121,6 +111,15 @@ func fromText(n *pg_query.Node) bool {
 
 func (w *rewriter) node(n *pg_query.Node) {
 	switch x := n.Node.(type) {
+	case *pg_query.Node_RangeVar:
+		w.relation(n, x.RangeVar.Schemaname, x.RangeVar.Relname, x.RangeVar.Alias)
+	case *pg_query.Node_RangeFunction:
+		f := x.RangeFunction
+		if name := last(f.Functions[0].GetList().GetItems()[0].GetFuncCall().GetFuncname()); LookupRelation("pg_catalog", name) != nil {
+			w.relation(n, "pg_catalog", name, f.Alias)
+		} else if f.Alias != nil && f.Alias.Colnames == nil {
+			f.Alias.Colnames = []*pg_query.Node{pg_query.MakeStrNode(f.Alias.Aliasname)} // a scalar's alias is its column's name
+		}
 	case *pg_query.Node_CollateClause:
 		n.Node = x.CollateClause.Arg.Node
 		w.node(n)
