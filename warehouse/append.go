@@ -16,6 +16,9 @@ func (t *TxTable) Append(ctx context.Context, rec arrow.RecordBatch) error {
 	if err := t.tx.writable(); err != nil {
 		return err
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	rec, err := conform(ctx, rec, t.arrow)
 	if err != nil {
 		return err
@@ -48,13 +51,13 @@ func (t *TxTable) addRows(ctx context.Context, rec arrow.RecordBatch, keys [][]b
 	checked := 0 // own files that the keys were probed against
 	if keys != nil {
 		for first := true; first || checked < len(t.st.own); first = false {
-			own := t.st.own
+			st, own := t.st, t.st.own
 			var set *liveset.Set
 			if len(own) > 0 {
 				set = t.ownSetLocked()
 			}
 			t.mu.Unlock()
-			err := t.checkFiles(ctx, rec, keys, set, first)
+			err := t.checkFiles(ctx, st, rec, keys, set, first)
 			t.mu.Lock()
 			if err != nil {
 				return err
@@ -76,17 +79,18 @@ func (t *TxTable) addRows(ctx context.Context, rec arrow.RecordBatch, keys [][]b
 	return t.spillLocked(ctx)
 }
 
-// checkFiles refuses keys that are live in the own files or, when base is set, in the base.
-func (t *TxTable) checkFiles(ctx context.Context, rec arrow.RecordBatch, keys [][]byte, own *liveset.Set, base bool) error {
+// checkFiles refuses keys that are live in the own files or, when base is set, in the base. It needs no lock: appends
+// suppress nothing.
+func (t *TxTable) checkFiles(ctx context.Context, st *state, rec arrow.RecordBatch, keys [][]byte, own *liveset.Set, base bool) error {
 	var hits []liveset.Hit
 	var err error
 	if base {
-		if hits, err = t.probeBase(ctx, keys); err != nil {
+		if hits, err = t.probeBase(ctx, st, keys); err != nil {
 			return err
 		}
 	}
 	if len(hits) == 0 && own != nil {
-		if hits, err = t.probeSet(ctx, own, keys); err != nil {
+		if hits, err = t.probeSet(ctx, st, own, keys); err != nil {
 			return err
 		}
 	}
@@ -97,22 +101,22 @@ func (t *TxTable) checkFiles(ctx context.Context, rec arrow.RecordBatch, keys []
 }
 
 // probeBase finds the rows of keys that are live in the base and not suppressed by the transaction.
-func (t *TxTable) probeBase(ctx context.Context, keys [][]byte) ([]liveset.Hit, error) {
-	if t.st.truncated || t.baseSet.NumFiles() == 0 {
+func (t *TxTable) probeBase(ctx context.Context, st *state, keys [][]byte) ([]liveset.Hit, error) {
+	if st.truncated || t.baseSet.NumFiles() == 0 {
 		return nil, nil
 	}
-	return t.probeSet(ctx, t.baseSet, keys)
+	return t.probeSet(ctx, st, t.baseSet, keys)
 }
 
 // probeSet finds the rows of keys in set that the transaction did not suppress.
-func (t *TxTable) probeSet(ctx context.Context, set *liveset.Set, keys [][]byte) ([]liveset.Hit, error) {
+func (t *TxTable) probeSet(ctx context.Context, st *state, set *liveset.Set, keys [][]byte) ([]liveset.Hit, error) {
 	hits, err := t.tx.w.opts.Live.Probe(ctx, t.Ref(), set, t.keyIDs, keys)
 	if err != nil {
 		return nil, err
 	}
 	out := hits[:0:0]
 	for _, h := range hits {
-		if b := t.st.suppressed(h.File.File.Path); b == nil || !b.Contains(h.Pos) {
+		if b := st.suppressed(h.File.File.Path); b == nil || !b.Contains(h.Pos) {
 			out = append(out, h)
 		}
 	}

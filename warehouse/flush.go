@@ -3,6 +3,7 @@ package warehouse
 import (
 	"context"
 	"fmt"
+	"os"
 	"path"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -34,6 +35,11 @@ func (t *TxTable) newFileWriter(rowIDs bool) (*fileWriter, error) {
 	loc, err := icetable.LoadLocationProvider(t.meta.Location(), t.meta.Properties())
 	if err != nil {
 		return nil, fmt.Errorf("location provider: %w", err)
+	}
+	if tmp := t.tx.w.opts.TempDir; tmp != "" {
+		if err := os.MkdirAll(tmp, 0o700); err != nil {
+			return nil, fmt.Errorf("make folder for sorts: %w", err)
+		}
 	}
 	dir := path.Dir(loc.NewDataLocation("x"))
 	return &fileWriter{t: t, dir: dir, rowIDs: rowIDs, schema: as, writers: map[string]*parquetio.Writer{}}, nil
@@ -108,7 +114,7 @@ func (w *fileWriter) writer(ctx context.Context, partition map[int]any) (*parque
 		FS: opts.FS, Schema: w.t.schema, Spec: spec, Partition: partition,
 		SortIDs: w.t.keyIDs, BloomIDs: w.t.keyIDs, RowIDs: w.rowIDs,
 		TargetFileSize: w.t.meta.Properties().GetInt64("write.target-file-size-bytes", defaultTargetFileSize),
-		MemoryBudget:   2 * opts.MemoryLimit, TempDir: opts.TempDir,
+		MemoryBudget:   max(minSortBudget, 2*opts.MemoryLimit), TempDir: opts.TempDir,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create data file: %w", err)
@@ -118,7 +124,11 @@ func (w *fileWriter) writer(ctx context.Context, partition map[int]any) (*parque
 	return pw, nil
 }
 
-const defaultTargetFileSize = 512 << 20
+const (
+	defaultTargetFileSize = 512 << 20
+	// minSortBudget keeps a sort in memory that a small memory limit would push to disk row by row.
+	minSortBudget = 8 << 20
+)
 
 // close finishes the files, in order of their partitions' first rows.
 func (w *fileWriter) close(ctx context.Context) ([]*ownFile, error) {

@@ -25,6 +25,7 @@ type TxTable struct {
 	baseMeta icetable.Metadata // at the cut, or as created
 	alters   []icetable.Update
 	tableMeta
+	opened  tableMeta // as it was opened
 	baseSet *liveset.Set
 
 	mu      sync.Mutex // guards everything below while Append runs in several goroutines
@@ -64,7 +65,7 @@ func (tx *Tx) openTable(ctx context.Context, state *catalog.TableState) (*TxTabl
 	if err := t.setMetadata(meta); err != nil {
 		return nil, err
 	}
-	t.baseSet = liveset.Empty()
+	t.opened, t.baseSet = t.tableMeta, liveset.Empty()
 	if id, ok := state.SnapshotID(); ok {
 		if t.baseSet, err = tx.w.opts.Live.At(ctx, t.Ref(), id); err != nil {
 			return nil, fmt.Errorf("live set of %v: %w", state.Ident, err)

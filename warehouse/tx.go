@@ -150,15 +150,20 @@ func (tx *Tx) RollbackTo(mk Mark) error {
 		return ErrNoMark
 	}
 	tx.marks = tx.marks[:m.seq+1]
+	later := tx.names.tables
 	tx.names, tx.ops = m.names.clone(), m.ops
+	for key, t := range later {
+		if _, ok := m.states[t]; !ok && t.base != nil { // opened after the mark: back to the base
+			tx.names.tables[key] = t
+		}
+	}
 	for _, t := range tx.names.tables {
-		st := m.states[t]
-		if st == nil { // opened after the mark
-			delete(tx.names.tables, t.key)
-			continue
+		st, sh := m.states[t], m.shapes[t]
+		if st == nil {
+			st, sh = newState(len(t.opened.keyIDs) > 0), shape{ident: t.base.Ident, meta: t.opened}
 		}
 		t.mu.Lock()
-		t.rollbackLocked(st, m.shapes[t])
+		t.rollbackLocked(st, sh)
 		t.mu.Unlock()
 	}
 	return nil

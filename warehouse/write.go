@@ -200,11 +200,11 @@ func (t *TxTable) pushLocked(ctx context.Context, rec arrow.RecordBatch, keys []
 
 // findFilesLocked finds the live rows of keys in the base and the own files.
 func (t *TxTable) findFilesLocked(ctx context.Context, keys [][]byte) ([]liveset.Hit, error) {
-	hits, err := t.probeBase(ctx, keys)
+	hits, err := t.probeBase(ctx, t.st, keys)
 	if err != nil || len(t.st.own) == 0 {
 		return hits, err
 	}
-	more, err := t.probeSet(ctx, t.ownSetLocked(), keys)
+	more, err := t.probeSet(ctx, t.st, t.ownSetLocked(), keys)
 	return append(hits, more...), err
 }
 
