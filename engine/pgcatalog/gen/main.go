@@ -54,16 +54,18 @@ var expr = map[string]string{
 
 // where leaves rows out: plpgsql, which does not exist here, and what the first start of a cluster makes.
 var where = map[string]string{
-	"pg_language":       "lanname <> 'plpgsql'",
-	"pg_proc":           "proname NOT LIKE 'plpgsql%'",
-	"pg_depend":         "objid < 13000 AND refobjid < 13000",
-	"pg_description":    "NOT (classoid = 'pg_extension'::regclass OR description LIKE 'PL/pgSQL%')",
-	"pg_authid":         "oid <> 10",
-	"pg_roles":          "oid <> 10",
-	"pg_collation":      "collprovider <> 'c' OR collname IN ('C', 'POSIX', 'ucs_basic')",
-	"routines":          "routine_name NOT LIKE 'plpgsql%'",
-	"parameters":        "specific_name NOT LIKE 'plpgsql%'",
-	"pg_timezone_names": "name NOT LIKE 'posix%'",
+	"pg_language":                           "lanname <> 'plpgsql'",
+	"pg_proc":                               "proname NOT LIKE 'plpgsql%'",
+	"pg_depend":                             "objid < 13000 AND refobjid < 13000",
+	"pg_description":                        "NOT (classoid = 'pg_extension'::regclass OR description LIKE 'PL/pgSQL%')",
+	"pg_authid":                             "oid <> 10",
+	"pg_roles":                              "oid <> 10",
+	"pg_collation":                          "collprovider <> 'c' OR collname IN ('C', 'POSIX', 'ucs_basic')",
+	"routines":                              "routine_name NOT LIKE 'plpgsql%'",
+	"parameters":                            "specific_name NOT LIKE 'plpgsql%'",
+	"collations":                            "collation_name NOT LIKE '%utf8' AND collation_name NOT LIKE 'C.%'",
+	"collation_character_set_applicability": "collation_name NOT LIKE '%utf8' AND collation_name NOT LIKE 'C.%'",
+	"pg_timezone_names":                     "name NOT LIKE 'posix%'",
 }
 
 // extra are relations of our own: texts that PostgreSQL computes from trees which are not kept.
