@@ -141,22 +141,29 @@ func (c *conn) woken() error {
 	return c.flush()
 }
 
-// takeQueued moves what others queued into the output: notices and parameters always, notifications outside a transaction.
-func (c *conn) takeQueued(outside bool) {
+// takeNotices moves queued notices into the output.
+func (c *conn) takeNotices() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.out = append(c.out, c.mu.notices...)
 	c.mu.notices = nil
-	for _, p := range c.mu.status {
-		c.out = encode(c.out, &pgproto3.ParameterStatus{Name: p.Name, Value: p.Value})
-	}
-	c.mu.status = nil
+}
+
+// takeQueued moves what others queued into the output, before ReadyForQuery: notifications, outside a transaction only, then parameters.
+func (c *conn) takeQueued(outside bool) {
+	c.takeNotices()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if outside {
 		for _, m := range c.mu.notify {
 			c.out = append(c.out, m...)
 		}
 		c.mu.notify = nil
 	}
+	for _, p := range c.mu.status {
+		c.out = encode(c.out, &pgproto3.ParameterStatus{Name: p.Name, Value: p.Value})
+	}
+	c.mu.status = nil
 }
 
 // begin marks that a message is being handled; it reports a termination that came before.

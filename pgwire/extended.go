@@ -17,7 +17,11 @@ type portal struct {
 	// doneTag is the tag of a portal that ran to its end.
 	doneTag string
 	done    bool
+	// aborted: the transaction failed after the Bind.
+	aborted bool
 }
+
+var errAborted = pgerr.New(pgerr.InFailedSQLTransaction, "current transaction is aborted, commands ignored until end of transaction block")
 
 func (c *conn) parse(body []byte) error {
 	m, err := decodeParse(body)
@@ -42,7 +46,7 @@ func (c *conn) parse(body []byte) error {
 	if err := c.prepared.Put(&PreparedStatement{Name: m.name, Statement: st, SQL: m.query, Time: time.Now()}); err != nil {
 		return err
 	}
-	c.takeQueued(false)
+	c.takeNotices()
 	c.send(&pgproto3.ParseComplete{})
 	return c.pushOut()
 }
@@ -76,7 +80,7 @@ func (c *conn) bind(body []byte) error {
 		c.portals = make(map[string]*portal, 2)
 	}
 	c.portals[m.portal] = &portal{Portal: p, stmt: st}
-	c.takeQueued(false)
+	c.takeNotices()
 	c.send(&pgproto3.BindComplete{})
 	return c.pushOut()
 }
@@ -101,19 +105,25 @@ func (c *conn) describe(body []byte) error {
 		return err
 	}
 	var cols []Column
+	var params []uint32
 	if kind == 'S' {
 		ps, err := c.prepared.Get(name)
 		if err != nil {
 			return err
 		}
-		cols = ps.Statement.Columns()
-		c.send(&pgproto3.ParameterDescription{ParameterOIDs: ps.Statement.ParamOIDs()})
+		cols, params = ps.Statement.Columns(), ps.Statement.ParamOIDs()
 	} else {
 		p, err := c.findPortal(name)
 		if err != nil {
 			return err
 		}
 		cols = p.Columns()
+	}
+	if cols != nil && c.sess.TxStatus() == 'E' {
+		return errAborted
+	}
+	if kind == 'S' {
+		c.send(&pgproto3.ParameterDescription{ParameterOIDs: params})
 	}
 	if cols == nil {
 		c.send(&pgproto3.NoData{})
@@ -146,15 +156,18 @@ func (c *conn) execute(body []byte) error {
 	if err != nil {
 		return err
 	}
+	if p.aborted && c.sess.TxStatus() == 'E' {
+		return errAborted
+	}
 	if p.done {
 		return c.executeAgain(p, name)
 	}
-	c.takeQueued(false)
+	c.takeNotices()
 	tag, suspended, err := c.run(p.Portal, &resultWriter{c: c}, maxRows)
 	if err != nil {
 		return err
 	}
-	c.takeQueued(false)
+	c.takeNotices()
 	if suspended {
 		c.send(&pgproto3.PortalSuspended{})
 		return c.pushOut()

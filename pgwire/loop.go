@@ -138,7 +138,10 @@ func (c *conn) failed(err error) error {
 	if err := c.guard(func() error { c.sess.Fail(err); return nil }); err != nil {
 		return asFatal(clientError(err))
 	}
-	c.takeQueued(false)
+	for _, p := range c.portals {
+		p.aborted = true
+	}
+	c.takeNotices()
 	c.out = appendError(c.out, e)
 	return nil
 }

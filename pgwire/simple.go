@@ -24,7 +24,7 @@ func (c *conn) simpleQuery(body []byte) error {
 		return err
 	}
 	if len(stmts) == 0 {
-		c.takeQueued(false)
+		c.takeNotices()
 		c.send(&pgproto3.EmptyQueryResponse{})
 		if err := c.sess.Sync(c.ctx); err != nil {
 			return err
@@ -57,7 +57,7 @@ func (c *conn) runSimple(st Statement, last bool) error {
 		return err
 	}
 	defer p.Close()
-	c.takeQueued(false)
+	c.takeNotices()
 	w := &resultWriter{c: c}
 	if cols := p.Columns(); cols != nil {
 		c.sendColumns(cols)
@@ -72,7 +72,7 @@ func (c *conn) runSimple(st Statement, last bool) error {
 			return err
 		}
 	}
-	c.takeQueued(false)
+	c.takeNotices()
 	c.complete(st, tag)
 	return nil
 }
