@@ -265,8 +265,9 @@ func (k *kit) positionDelete(spec int, part, ref string, positions map[string][]
 	}
 	df := k.write(iceberg.PositionalDeleteSchema, b.NewRecordBatch())
 	d := k.describe(spec, part, iceberg.EntryContentPosDeletes, df.FilePath(), n)
-	if ref != "" {
+	if ref != "" { // on v2 iceberg-go keeps the reference in no manifest: equal bounds say the same
 		d.ReferencedDataFile(ref)
+		d.LowerBoundValues(map[int][]byte{deletePathID: []byte(ref)}).UpperBoundValues(map[int][]byte{deletePathID: []byte(ref)})
 	}
 	return d.Build()
 }
