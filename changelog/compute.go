@@ -287,6 +287,9 @@ func (run *stepRun) partitions() int {
 // partition matches the rows of one partition and emits them, numbered from first. It returns the next number. The
 // batches are released.
 func (run *stepRun) partition(ctx context.Context, dels, inss []arrow.RecordBatch, first int64) (int64, error) {
+	if len(dels)+len(inss) == 0 {
+		return first, nil
+	}
 	a, err := run.newArena(dels, inss)
 	if err != nil {
 		return 0, err
@@ -306,9 +309,6 @@ func (run *stepRun) newArena(dels, inss []arrow.RecordBatch) (*arena, error) {
 	for _, b := range inss {
 		a.n += uint32(b.NumRows())
 	}
-	if len(all) == 0 {
-		return a, nil
-	}
 	width := int(all[0].NumCols())
 	parts := make([]arrow.Array, len(all))
 	for c := range width {
@@ -322,7 +322,10 @@ func (run *stepRun) newArena(dels, inss []arrow.RecordBatch) (*arena, error) {
 		a.cols = append(a.cols, newVector(col))
 		if c == width-1 && run.sides.RowID {
 			a.rowID, a.cols = a.cols[c], a.cols[:c]
-			a.hasID = func(r uint32) bool { return col.IsValid(int(r)) }
+			// A net effect is by key, or by row: a row id says what became of a row inside one commit.
+			if !run.x.net {
+				a.hasID = func(r uint32) bool { return col.IsValid(int(r)) }
+			}
 		}
 	}
 	for _, b := range all {

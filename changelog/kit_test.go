@@ -120,7 +120,11 @@ func batch(sc *arrow.Schema, rows []row) arrow.RecordBatch {
 			case "id":
 				b.Field(i).(*array.Int64Builder).Append(r.id)
 			case "part":
-				b.Field(i).(*array.Int32Builder).Append(r.part)
+				if f.Type.ID() == arrow.INT64 {
+					b.Field(i).(*array.Int64Builder).Append(int64(r.part))
+				} else {
+					b.Field(i).(*array.Int32Builder).Append(r.part)
+				}
 			case "name":
 				if r.name == nil {
 					b.Field(i).AppendNull()

@@ -361,7 +361,7 @@ func TestLaws(t *testing.T) {
 					}
 				}
 			})
-			for range 40 {
+			for range 12 {
 				h.checkLaws()
 			}
 		})

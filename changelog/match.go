@@ -12,8 +12,8 @@ const cancelled = math.MaxUint32
 type arena struct {
 	n, dels uint32
 	cols    []vector
-	rowID   vector // nil when rows have none
-	hasID   func(row uint32) bool
+	rowID   vector                // nil when rows have none
+	hasID   func(row uint32) bool // nil: row ids pair nothing
 	partner []uint32
 }
 
@@ -21,7 +21,7 @@ type arena struct {
 // pair rows; empty, whole rows are compared and only cancel.
 func (a *arena) match(key, compare []int) {
 	a.partner = make([]uint32, a.n)
-	if a.rowID != nil {
+	if a.rowID != nil && a.hasID != nil {
 		a.join([]vector{a.rowID}, a.pick(compare), func(r uint32) bool { return a.hasID(r) }, onlyUnique)
 	}
 	if len(key) == 0 {

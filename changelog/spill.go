@@ -79,7 +79,7 @@ func (run *stepRun) scatter(b arrow.RecordBatch, n int, put func(int, arrow.Reco
 	for _, c := range by {
 		vecs[c].hash(hashes)
 	}
-	if rowID != nil && len(run.lay.key) == 0 {
+	if rowID != nil && len(run.lay.key) == 0 && !run.x.net {
 		ids := newVector(rowID)
 		for r := range hashes {
 			if rowID.IsValid(r) {

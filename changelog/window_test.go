@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 
 	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/changelog"
+	"github.com/nordisk/skade-pg/internal/storeio"
 	"github.com/nordisk/skade-pg/liveset"
 	"github.com/nordisk/skade-pg/warehouse"
 )
@@ -365,12 +365,12 @@ func TestLostFiles(t *testing.T) {
 	require.Equal(t, 2, plan.FilesConsidered)
 	require.Len(t, plan.Added, 1)
 	require.Positive(t, plan.BytesRead)
-	path := strings.TrimPrefix(plan.Added[0], "file://")
+	path := storeio.PathOf(plan.Added[0])
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
 
 	fresh := func() *changelog.Reader { // caches of files are exact: a lost file shows in a new process
-		return changelog.New(changelog.Options{Catalog: k.cat, Live: liveset.NewCache(liveset.Options{FS: k.cat.FS()})})
+		return changelog.New(changelog.Options{Catalog: k.cat, Live: liveset.NewCache(liveset.Options{FS: storeio.NewFS(storeio.Options{})})})
 	}
 	damaged := append([]byte(nil), whole...)
 	for i := 4; i < len(damaged)-8; i++ {

@@ -66,7 +66,11 @@ func run(ctx context.Context, dir string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "commit %d: %d rows\n", first.Seq, first.Tables[0].RowsAdded)
+	for _, t := range first.Tables { // the namespace has an entry too
+		if t.SnapshotID != nil {
+			fmt.Fprintf(out, "commit %d: %d rows\n", first.Seq, t.RowsAdded)
+		}
+	}
 
 	// An upsert: id 2 gets a new name, id 4 is new.
 	second, err := wh.Do(ctx, warehouse.TxOptions{Actor: "embedded"}, func(tx *warehouse.Tx) error {
