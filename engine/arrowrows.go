@@ -232,7 +232,7 @@ func listGetter(x *array.List, oid uint32) (func(i int) (any, error), error) {
 		from, to := x.ValueOffsets(i)
 		out := pgenc.Array{ElemOID: elem}
 		if to > from {
-			out.Dims = []pgenc.ArrayDim{{Len: int32(to - from), Lower: 1}}
+			out.Dims = []pgenc.ArrayDim{{Len: int32(to - from), LowerBound: 1}}
 		}
 		for k := from; k < to; k++ {
 			if x.ListValues().IsNull(int(k)) {

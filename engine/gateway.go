@@ -65,6 +65,7 @@ type Gateway struct {
 	dir, database, address, versionText string
 	roles                               []string
 	started                             time.Time
+	retain                              warehouse.Retain
 
 	mu struct {
 		sync.Mutex
@@ -172,13 +173,16 @@ func (gw *Gateway) Sessions() int {
 // foreign reports a data file that DuckDB's reader cannot map by field id: Go reads it instead.
 func (gw *Gateway) foreign(ctx context.Context, f *liveset.File) bool {
 	r, err := gw.live.Reader(ctx, f)
-	return err == nil && !r.HasFieldIDs()
+	return err == nil && len(r.FieldIDs()) == 0
 }
 
 // maintain compacts a table and lets go of snapshots that the retention no longer keeps.
 func (gw *Gateway) maintain(ctx context.Context, ident table.Identifier) error {
-	if _, err := gw.warehouse.Compact(ctx, ident); err != nil {
-		return fmt.Errorf("compact %v: %w", ident, err)
+	if _, err := gw.warehouse.Compact(ctx, ident, warehouse.CompactOptions{}); err != nil {
+		return fmt.Errorf("compact: %w", err)
+	}
+	if _, err := gw.warehouse.ExpireSnapshots(ctx, ident, gw.retain); err != nil {
+		return fmt.Errorf("expire snapshots: %w", err)
 	}
 	return nil
 }

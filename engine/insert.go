@@ -147,7 +147,10 @@ func (op *insertOp) doUpdate(ctx context.Context, rec arrow.RecordBatch) error {
 func (op *insertOp) touch(rec arrow.RecordBatch, keyCols []int) error {
 	var buf []byte
 	for i := range int(rec.NumRows()) {
-		buf = keyindex.AppendKey(buf[:0], rec, keyCols, i)
+		var err error
+		if buf, err = keyindex.AppendKey(buf[:0], rec, keyCols, i); err != nil {
+			return err
+		}
 		if _, again := op.touched[string(buf)]; again {
 			return pgerr.New(pgerr.CardinalityViolation, "ON CONFLICT DO UPDATE command cannot affect row a second time").
 				WithHint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values.")

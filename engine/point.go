@@ -44,9 +44,7 @@ func (s *session) pointLookup(ctx context.Context, b binding, k *pgsql.KeyEquali
 		if !ok {
 			return nil, false, nil
 		}
-		if err := key.Append(lit); err != nil {
-			return nil, false, nil // the long way compares with PostgreSQL's rules for mixed types
-		}
+		key.Literal(lit)
 	}
 	rec, err := plan.look.Get(ctx, key)
 	if err != nil {
@@ -84,7 +82,7 @@ func (s *session) pointPlan(ctx context.Context, b binding, k *pgsql.KeyEquality
 			return nil, err
 		}
 		target.Schema = h.shape.Table
-		target.AsOf = &lookup.AsOf{Metadata: st.Metadata, Snapshot: st.Snapshot, Schema: st.Schema, Time: st.Time}
+		target.AsOf = &lookup.AsOf{Metadata: st.Metadata, Snapshot: st.Snapshot, Schema: st.Schema}
 	case cacheable:
 		changed = t.State().ChangedSeq
 		if p := b.p.point; p != nil && p.changed == changed {

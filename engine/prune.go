@@ -6,6 +6,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
+	"github.com/google/uuid"
 
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgenc"
@@ -43,7 +44,7 @@ func literalOf(dt arrow.DataType, oid uint32, text string, integer bool) (iceber
 			return nil, false
 		}
 		u, err := pgenc.ParseUUID([]byte(text))
-		return iceberg.NewLiteral([16]byte(u)), err == nil
+		return iceberg.NewLiteral(uuid.UUID(u)), err == nil
 	}
 	return nil, false
 }

@@ -122,6 +122,7 @@ func Functions() []*Function { return functions }
 func Views() []*View { return views }
 
 var functions = []*Function{
+	checkWarehouse,
 	commitChannel,
 	commitsSince,
 	currentCommitSeq,

@@ -69,7 +69,7 @@ func lookupTarget(ctx context.Context, env *Env, shape *Shape, args []*Value) (l
 		if err != nil {
 			return t, err
 		}
-		t.AsOf = &lookup.AsOf{Metadata: st.Metadata, Snapshot: st.Snapshot, Schema: st.Schema, Time: st.Time}
+		t.AsOf = &lookup.AsOf{Metadata: st.Metadata, Snapshot: st.Snapshot, Schema: st.Schema}
 	} else if env.Own != nil {
 		own, err := env.Own(ctx, shape.Ident)
 		if err != nil {

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// httpServer serves /healthz (the process lives), /readyz (it takes connections) and /metrics.
+type httpServer struct {
+	l    net.Listener
+	srv  *http.Server
+	done chan struct{}
+}
+
+func startHTTP(addr string, s *Server) (*httpServer, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen for HTTP: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !s.ready.Load() {
+			http.Error(w, "draining", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ready")
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics(s), promhttp.HandlerOpts{}))
+	h := &httpServer{l: l, srv: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}, done: make(chan struct{})}
+	go func() {
+		defer close(h.done)
+		if err := h.srv.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error().Err(err).Msg("HTTP")
+		}
+	}()
+	return h, nil
+}
+
+func (h *httpServer) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	err := h.srv.Shutdown(ctx)
+	<-h.done
+	return err
+}
+
+// metrics are what Prometheus scrapes.
+func metrics(s *Server) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	gauge := func(name, help string, f func() float64) {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "skade", Name: name, Help: help}, f))
+	}
+	counter := func(name, help string, f func() float64) {
+		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "skade", Name: name, Help: help}, f))
+	}
+	gauge("sessions", "Open client sessions.", func() float64 { return float64(s.wire.Sessions()) })
+	counter("commit_seq", "The newest commit seq.", func() float64 { return float64(s.catalog.CommitSeq()) })
+	fs := s.catalog.FS().Counters()
+	counter("storage_opens_total", "Files opened for reading.", func() float64 { return float64(fs.Opens.Load()) })
+	counter("storage_reads_total", "Range reads.", func() float64 { return float64(fs.Reads.Load()) })
+	counter("storage_read_bytes_total", "Bytes read.", func() float64 { return float64(fs.Bytes.Load()) })
+	counter("storage_fsyncs_total", "Files and directories synced.", func() float64 { return float64(fs.Fsyncs.Load()) })
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Installs what the outside judges need, on Debian: PostgreSQL 15 with psql and pgbench, and Python packages into .cache/venv.
+# Run with "bench" it adds what the benchmarks need. It does nothing that is done already.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+here=$PWD
+say() { echo "setup: $*" >&2; }
+
+packages=()
+command -v psql >/dev/null || packages+=(postgresql-client-15)
+[ -x /usr/lib/postgresql/15/bin/postgres ] || packages+=(postgresql-15)
+python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
+if [ ${#packages[@]} -gt 0 ]; then
+	say "installing ${packages[*]}"
+	[ "$(id -u)" = 0 ] || { say "needs root to install ${packages[*]}"; exit 1; }
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${packages[@]}" >/dev/null
+fi
+
+venv=$here/.cache/venv
+stamp=$venv/requirements.stamp
+if ! cmp -s test/clients/requirements.txt "$stamp"; then
+	say "installing Python packages"
+	python3 -m venv "$venv"
+	"$venv/bin/pip" install -q --disable-pip-version-check -r test/clients/requirements.txt
+	cp test/clients/requirements.txt "$stamp"
+fi
+if [ "${1:-}" = bench ] && ! cmp -s test/bench/requirements.txt "$venv/bench.stamp"; then
+	say "installing the benchmarks' peers"
+	"$venv/bin/pip" install -q --disable-pip-version-check -r test/bench/requirements.txt
+	cp test/bench/requirements.txt "$venv/bench.stamp"
+fi

@@ -1,0 +1,170 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestFirstSteps is what a newcomer does: a table, rows, changes, a lookup, a notification.
+func TestFirstSteps(t *testing.T) {
+	g := start(t)
+	c := g.connect()
+	require.Equal(t, "CREATE TABLE", run(t, c, "CREATE TABLE t (id int PRIMARY KEY, name text, amount numeric(10,2))").String())
+	require.Equal(t, "INSERT 0 3", run(t, c, "INSERT INTO t VALUES (1, 'one', 1.5), (2, 'two', 2), (3, 'three', NULL)").String())
+	require.Equal(t, [][]string{{"1", "one", "1.50"}, {"2", "two", "2.00"}, {"3", "three", "∅"}}, rows(t, c, "SELECT * FROM t ORDER BY id"))
+	seq := rows(t, c, "SELECT current_commit_seq()")[0][0]
+	require.Equal(t, "UPDATE 1", run(t, c, "UPDATE t SET amount = amount * 2 WHERE id = 1").String())
+	require.Equal(t, "DELETE 1", run(t, c, "DELETE FROM t WHERE id = 3").String())
+	require.Equal(t, "INSERT 0 1", run(t, c, "INSERT INTO t VALUES (2, 'deux', 22) ON CONFLICT (id) DO UPDATE SET name = excluded.name").String())
+	require.Equal(t, [][]string{
+		{"1", "one", "1.50", "UPDATE_BEFORE"}, {"1", "one", "3.00", "UPDATE_AFTER"},
+		{"3", "three", "∅", "DELETE"},
+		{"2", "two", "2.00", "UPDATE_BEFORE"}, {"2", "deux", "2.00", "UPDATE_AFTER"},
+	}, rows(t, c, "SELECT id, name, amount, _change_type FROM table_changes('t', 'seq:"+seq+"', NULL)"))
+	require.Equal(t, [][]string{{"1", "one", "3.00"}}, rows(t, c, "SELECT * FROM lookup('t', 1)"))
+	require.Equal(t, [][]string{{"1", "one", "1.50"}}, rows(t, c, "SELECT * FROM lookup('t', 1, 'seq:"+seq+"')"))
+	require.Empty(t, rows(t, c, "SELECT * FROM lookup('t', 3)"))
+	require.Equal(t, [][]string{{"3", "three", "∅"}}, rows(t, c, "SELECT * FROM table_at('t', 'seq:"+seq+"') WHERE id = 3"))
+	require.Equal(t, [][]string{{"2", "deux", "2.00"}}, rows(t, c, "SELECT * FROM t WHERE id = 2"))
+}
+
+// TestNotify: one notification per commit, after it is visible, none for a rollback.
+func TestNotify(t *testing.T) {
+	g := start(t)
+	w, l := g.connect(), g.connect()
+	run(t, w, "CREATE TABLE n (id int PRIMARY KEY)")
+	run(t, l, "LISTEN skade_commits")
+	run(t, w, "INSERT INTO n VALUES (1)")
+	run(t, w, "BEGIN")
+	run(t, w, "INSERT INTO n VALUES (2)")
+	run(t, w, "ROLLBACK")
+	run(t, w, "INSERT INTO n VALUES (3)")
+	for range 2 {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		n, err := l.WaitForNotification(ctx)
+		cancel()
+		require.NoError(t, err)
+		require.Equal(t, "skade_commits", n.Channel)
+		require.Contains(t, n.Payload, `"t":"public.n"`)
+		require.Contains(t, n.Payload, `"ins":1,"del":0`)
+	}
+	require.Equal(t, [][]string{{"1"}, {"3"}}, rows(t, l, "SELECT id FROM n ORDER BY id"))
+}
+
+// TestSnapshotIsolation is S1: one cut per transaction plus its own writes, first committer wins.
+func TestSnapshotIsolation(t *testing.T) {
+	g := start(t)
+	a, b := g.connect(), g.connect()
+	run(t, a, "CREATE TABLE s (id int PRIMARY KEY, v int)")
+	run(t, a, "INSERT INTO s VALUES (1, 10), (2, 20)")
+	run(t, a, "BEGIN")
+	require.Equal(t, [][]string{{"30"}}, rows(t, a, "SELECT sum(v) FROM s"))
+	run(t, b, "UPDATE s SET v = v + 1 WHERE id = 2")
+	require.Equal(t, [][]string{{"30"}}, rows(t, a, "SELECT sum(v) FROM s"))
+	run(t, a, "UPDATE s SET v = 0 WHERE id = 1")
+	require.Equal(t, [][]string{{"0"}, {"20"}}, rows(t, a, "SELECT v FROM s ORDER BY id"))
+	run(t, a, "COMMIT") // disjoint rows: both succeed
+	require.Equal(t, [][]string{{"0"}, {"21"}}, rows(t, a, "SELECT v FROM s ORDER BY id"))
+
+	run(t, a, "BEGIN")
+	run(t, a, "UPDATE s SET v = 1 WHERE id = 1")
+	run(t, b, "UPDATE s SET v = 2 WHERE id = 1")
+	require.Equal(t, "40001", sqlstate(t, a, "COMMIT").Code)
+	require.Equal(t, byte('I'), a.PgConn().TxStatus())
+	require.Equal(t, [][]string{{"2"}}, rows(t, a, "SELECT v FROM s WHERE id = 1"))
+}
+
+// TestTransactionState: the state that clients are told is the state there is.
+func TestTransactionState(t *testing.T) {
+	g := start(t)
+	c := g.connect()
+	run(t, c, "CREATE TABLE x (id int PRIMARY KEY)")
+	run(t, c, "BEGIN")
+	require.Equal(t, byte('T'), c.PgConn().TxStatus())
+	run(t, c, "INSERT INTO x VALUES (1)")
+	run(t, c, "SAVEPOINT a")
+	require.Equal(t, "23505", sqlstate(t, c, "INSERT INTO x VALUES (1)").Code)
+	require.Equal(t, byte('E'), c.PgConn().TxStatus())
+	require.Equal(t, "25P02", sqlstate(t, c, "SELECT 1").Code)
+	run(t, c, "ROLLBACK TO a")
+	run(t, c, "INSERT INTO x VALUES (2)")
+	run(t, c, "COMMIT")
+	require.Equal(t, [][]string{{"1"}, {"2"}}, rows(t, c, "SELECT id FROM x ORDER BY id"))
+}
+
+// TestNothingEscapes is S2: no statement reaches the server's files, environment or DuckDB's settings.
+func TestNothingEscapes(t *testing.T) {
+	g := start(t)
+	c := g.connect()
+	run(t, c, "CREATE TABLE t (id int)")
+	for _, sql := range []string{
+		"SELECT * FROM read_csv('/etc/passwd')",
+		"SELECT * FROM read_text('/etc/passwd')",
+		"SELECT * FROM '/etc/passwd'",
+		`SELECT * FROM "/etc/passwd"`,
+		"SELECT * FROM glob('/*')",
+		"WITH x AS (SELECT * FROM read_csv('/etc/passwd')) SELECT * FROM x",
+		"SELECT (SELECT count(*) FROM read_parquet('/x'))",
+		"SELECT getenv('HOME')",
+		"SELECT * FROM duckdb_settings()",
+		"COPY t TO '/tmp/x'",
+		"COPY t FROM '/etc/passwd'",
+		"COPY t FROM PROGRAM 'id'",
+		"COPY (SELECT * FROM read_csv('/etc/passwd')) TO STDOUT",
+		"ATTACH 'x.db'",
+		"INSTALL httpfs",
+		"LOAD httpfs",
+		"PRAGMA database_list",
+		"EXPLAIN SELECT * FROM read_csv('/etc/passwd')",
+		"PREPARE p AS SELECT * FROM read_csv('/etc/passwd')",
+		"CREATE VIEW v AS SELECT * FROM read_csv('/etc/passwd')",
+		"CREATE TABLE u AS SELECT * FROM read_csv('/etc/passwd')",
+		"INSERT INTO t SELECT 1 FROM read_csv('/etc/passwd')",
+		"SELECT skade_rel('x')",
+		"SELECT * FROM skade_rel('x')",
+	} {
+		pe := sqlstate(t, c, sql)
+		require.Contains(t, []string{"42601", "42883", "42P01", "0A000", "42501", "42704"}, pe.Code, "%s: %s", sql, pe.Message)
+	}
+}
+
+// TestRowLimits: an Execute with a row limit suspends the portal, and the next goes on (fetchSize).
+func TestRowLimits(t *testing.T) {
+	g := start(t)
+	c := g.connect()
+	run(t, c, "BEGIN")
+	run(t, c, "DECLARE c CURSOR FOR SELECT n FROM generate_series(1, 5000) n")
+	total := 0
+	for {
+		n := len(rows(t, c, "FETCH 700 FROM c"))
+		total += n
+		if n < 700 {
+			break
+		}
+	}
+	require.Equal(t, 5000, total)
+	run(t, c, "COMMIT")
+}
+
+// TestCopy: rows go in and come out as they were.
+func TestCopy(t *testing.T) {
+	g := start(t)
+	c := g.connect()
+	run(t, c, "CREATE TABLE c (id int PRIMARY KEY, a text, b timestamptz, d numeric(8,3))")
+	var buf []byte
+	for i := range 1000 {
+		buf = fmt.Appendf(buf, "%d,\"row, \"\"%d\"\"\n\",2026-01-01 00:00:%02d+00,%d.125\n", i, i, i%60, i)
+	}
+	tag, err := c.PgConn().CopyFrom(context.Background(), newReader(buf), "COPY c FROM STDIN WITH (FORMAT csv)")
+	require.NoError(t, err)
+	require.Equal(t, "COPY 1000", tag.String())
+	require.Equal(t, [][]string{{"1000", "499500", "999.125"}}, rows(t, c, "SELECT count(*), sum(id), max(d) FROM c"))
+	bad := append([]byte("2000,x,2026-01-01,1\n"), []byte("2001,x,never,1\n")...)
+	_, err = c.PgConn().CopyFrom(context.Background(), newReader(bad), "COPY c FROM STDIN WITH (FORMAT csv)")
+	require.Error(t, err)
+	require.Equal(t, [][]string{{"1000"}}, rows(t, c, "SELECT count(*) FROM c"))
+}
