@@ -1,8 +1,15 @@
 package pgcatalog
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
+	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nordisk/skade-pg/engine/duck"
 )
 
 // BenchmarkFirstUse is what the first catalog query of a server pays: the header, the index of PostgreSQL's own objects and the
@@ -36,5 +43,61 @@ func BenchmarkNewCut(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
+	}
+}
+
+// corpusSQL gives the DuckDB form of the recorded queries of one client command.
+func corpusSQL(b *testing.B, l *lab, prefix string) (sqls []string, types [][]uint32) {
+	raw, err := os.ReadFile("testdata/corpus.json")
+	require.NoError(b, err)
+	var all []answer
+	require.NoError(b, json.Unmarshal(raw, &all))
+	for _, a := range all {
+		if strings.HasPrefix(a.Name, prefix) {
+			sql, err := rewriteForDuck(a.SQL, l.relation)
+			require.NoError(b, err)
+			sqls, types = append(sqls, sql), append(types, a.Types)
+		}
+	}
+	return sqls, types
+}
+
+func benchmarkQueries(b *testing.B, prefix string) {
+	l := newLab(b, salesObjects())
+	sqls, types := corpusSQL(b, l, prefix)
+	b.ResetTimer()
+	for range b.N {
+		for i := range sqls {
+			if _, err := l.query(sqls[i], types[i]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// BenchmarkDescribe is all queries of psql's \d sales.orders, prepared and run.
+func BenchmarkDescribe(b *testing.B) { benchmarkQueries(b, "psql__d+_sales_orders/") }
+
+// BenchmarkList is psql's \d: pg_class, pg_namespace and pg_am joined.
+func BenchmarkList(b *testing.B) { benchmarkQueries(b, "psql__d/") }
+
+// BenchmarkOpen is what InitSQL and the Scalars add to the start of an instance.
+func BenchmarkOpen(b *testing.B) {
+	for range b.N {
+		db, err := duck.Open(duck.Options{InitSQL: InitSQL(), Scalars: labScalars(New(Options{}))})
+		if err != nil {
+			b.Fatal(err)
+		}
+		db.Close()
+	}
+}
+
+func BenchmarkOpenBare(b *testing.B) {
+	for range b.N {
+		db, err := duck.Open(duck.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		db.Close()
 	}
 }

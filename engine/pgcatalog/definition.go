@@ -120,7 +120,7 @@ func (s *Snapshot) staticText(name string, oid uint32, column int) (string, bool
 func (sc *scope) functionText(oid uint32, column int) (string, bool) {
 	f := sc.functions[oid]
 	if f == nil {
-		row, ok := sc.catalog.index().functionX[oid]
+		row, ok := sc.catalog.index().functionRow[oid]
 		if !ok {
 			return "", false
 		}
@@ -163,7 +163,7 @@ func (sc *scope) functionAttributes(oid uint32) (src, attrs string) {
 	if f := sc.functions[oid]; f != nil {
 		return f.Name, attributeWords(f.volatility(), "s", f.Strict, false)
 	}
-	t, row := sc.catalog.mustText("pg_proc"), sc.catalog.index().functionX[oid]
+	t, row := sc.catalog.mustText("pg_proc"), sc.catalog.index().functionRow[oid]
 	attrs = attributeWords(t.column("provolatile")(row), t.column("proparallel")(row), t.column("proisstrict")(row) == "t", t.column("proleakproof")(row) == "t")
 	if cost := t.column("procost")(row); cost != "1" {
 		attrs += " COST " + cost

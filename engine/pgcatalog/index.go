@@ -14,13 +14,13 @@ type staticIndex struct {
 	roleID      map[string]uint32
 	types       map[uint32]*typeRow
 	relations   *names
-	types2      *names
+	typeNames   *names
 	functions   *names
 	// others are the remaining catalogs whose objects have a name in a schema, by catalog name.
-	others    map[string]*names
-	functionX map[uint32]int // row in pg_proc
-	opclasses map[uint32]uint32
-	comments  map[commentKey]string
+	others      map[string]*names
+	functionRow map[uint32]int // row in pg_proc
+	opclasses   map[uint32]uint32
+	comments    map[commentKey]string
 }
 
 type commentKey struct {
@@ -120,7 +120,7 @@ func newStaticIndex(c *Catalog) *staticIndex {
 	for catalog, cols := range schemaCatalogs {
 		x.others[catalog] = x.names(c.mustText(catalog), cols[0], cols[1])
 	}
-	x.relations, x.types2, x.functions = x.others["pg_class"], x.others["pg_type"], x.others["pg_proc"]
+	x.relations, x.typeNames, x.functions = x.others["pg_class"], x.others["pg_type"], x.others["pg_proc"]
 	x.indexTypes(c)
 	x.indexFunctions(c)
 	x.indexComments(c)
@@ -145,7 +145,7 @@ func (x *staticIndex) indexTypes(c *Catalog) {
 	for i := range t.rows {
 		n, _ := strconv.ParseInt(length(i), 10, 16)
 		mod, _ := strconv.ParseInt(typmod(i), 10, 32)
-		r := &typeRow{qualified: x.types2.byOID[oid(i)], oid: oid(i), relid: relid(i), elem: elem(i), array: array(i), collation: collation(i), base: base(i),
+		r := &typeRow{qualified: x.typeNames.byOID[oid(i)], oid: oid(i), relid: relid(i), elem: elem(i), array: array(i), collation: collation(i), base: base(i),
 			len: int16(n), byVal: byVal(i) == "t", align: align(i), storage: storage(i), kind: kind(i), typmod: int32(mod)}
 		x.types[r.oid] = r
 	}
@@ -163,10 +163,10 @@ func (x *staticIndex) indexTypes(c *Catalog) {
 
 func (x *staticIndex) indexFunctions(c *Catalog) {
 	t := c.mustText("pg_proc")
-	x.functionX = make(map[uint32]int, t.rows)
+	x.functionRow = make(map[uint32]int, t.rows)
 	oid := t.oids("oid")
 	for i := range t.rows {
-		x.functionX[oid(i)] = i
+		x.functionRow[oid(i)] = i
 	}
 }
 

@@ -72,12 +72,8 @@ func newLab(t testing.TB, objects *Objects) *lab {
 	t.Helper()
 	l := &lab{t: t, catalog: New(Options{Owner: "postgres", Database: "postgres"}), session: &testSession{path: []string{"public"}}, ids: map[string]string{}}
 	l.snap = l.catalog.Snapshot(objects)
-	var scalars []duck.Scalar
-	for _, s := range l.catalog.Scalars() {
-		scalars = append(scalars, duck.Scalar{Name: s.Name, Args: s.Args, Result: s.Result, Eval: s.Eval})
-	}
 	var err error
-	l.db, err = duck.Open(duck.Options{TempDir: t.TempDir(), Scalars: scalars, InitSQL: append(InitSQL(), shims...)})
+	l.db, err = duck.Open(duck.Options{TempDir: t.TempDir(), Scalars: labScalars(l.catalog), InitSQL: append(InitSQL(), shims...)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.db.Close()) })
 	l.conn, err = l.db.Conn(context.Background())
@@ -181,4 +177,12 @@ func (l *lab) value(query string) (string, error) {
 		return "", err
 	}
 	return rows[0][0], nil
+}
+
+func labScalars(c *Catalog) []duck.Scalar {
+	var out []duck.Scalar
+	for _, s := range c.Scalars() {
+		out = append(out, duck.Scalar{Name: s.Name, Args: s.Args, Result: s.Result, Eval: s.Eval})
+	}
+	return out
 }

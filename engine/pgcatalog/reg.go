@@ -264,7 +264,7 @@ func (s *Snapshot) argTypes(oid uint32) []uint32 {
 		}
 		return out
 	}
-	row, ok := s.catalog.index().functionX[oid]
+	row, ok := s.catalog.index().functionRow[oid]
 	if !ok {
 		return nil
 	}

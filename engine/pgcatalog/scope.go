@@ -85,7 +85,7 @@ func (s *Snapshot) typeNamed(oid uint32) (qualified, bool) {
 // typeOID finds a type by its name in pg_type; 0 when there is none.
 func (s *Snapshot) typeOID(schema, name string) uint32 {
 	if staticNamespaces[schema] {
-		if oid := s.catalog.index().types2.find(schema, name); oid != 0 {
+		if oid := s.catalog.index().typeNames.find(schema, name); oid != 0 {
 			return oid
 		}
 	}

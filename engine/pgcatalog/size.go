@@ -24,20 +24,18 @@ func (sc *scope) zeroSize(v any) (any, error) {
 	return size, err
 }
 
-func sizeOf(_ string) func(sc *scope, a []any) (any, error) {
-	return func(sc *scope, a []any) (any, error) { return sc.relationSize(a[0]) }
-}
+func dataSize(sc *scope, a []any) (any, error) { return sc.relationSize(a[0]) }
 
 var sizeFunctions = []function{
-	{name: "pg_relation_size", args: []kind{kAny}, result: kInt8, run: sizeOf("")},
+	{name: "pg_relation_size", args: []kind{kAny}, result: kInt8, run: dataSize},
 	{name: "pg_relation_size", args: []kind{kAny, kText}, result: kInt8, run: func(sc *scope, a []any) (any, error) {
 		if a[1].(string) == "main" {
 			return sc.relationSize(a[0])
 		}
 		return sc.zeroSize(a[0])
 	}},
-	{name: "pg_table_size", args: []kind{kAny}, result: kInt8, run: sizeOf("")},
-	{name: "pg_total_relation_size", args: []kind{kAny}, result: kInt8, run: sizeOf("")},
+	{name: "pg_table_size", args: []kind{kAny}, result: kInt8, run: dataSize},
+	{name: "pg_total_relation_size", args: []kind{kAny}, result: kInt8, run: dataSize},
 	{name: "pg_indexes_size", args: []kind{kAny}, result: kInt8, run: func(sc *scope, a []any) (any, error) { return sc.zeroSize(a[0]) }},
 	{name: "pg_database_size", args: []kind{kAny}, result: kInt8, run: func(sc *scope, a []any) (any, error) {
 		oid, byOID := numericOID(a[0].(string))
