@@ -67,10 +67,18 @@ type conn struct {
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{srv: s, raw: nc, nc: nc, log: s.o.Logger.With().Str("remote", nc.RemoteAddr().String()).Logger()}
+	c := &conn{srv: s, raw: nc, nc: nc, log: s.o.Logger.With().Str("remote", remoteAddr(nc)).Logger()}
 	c.ctx, c.cancel = context.WithCancel(s.ctx)
 	c.in = newFrameReader(nc, s.o.MaxMessage, c.woken)
 	return c
+}
+
+// remoteAddr is the peer's address, "" for one without (a Unix socket pair).
+func remoteAddr(nc net.Conn) string {
+	if a := nc.RemoteAddr(); a != nil {
+		return a.String()
+	}
+	return ""
 }
 
 // serve is the connection's goroutine. The ways it ends are listed in the package's documentation.

@@ -21,6 +21,7 @@ type fakeBackend struct {
 	sessions map[int32]*fakeSession
 	closed   int
 	refuse   error // NewSession's answer when not nil
+	maxBytes int   // bound of what repeat and generate_series return, 0 is none
 }
 
 func newFakeBackend() *fakeBackend { return &fakeBackend{sessions: map[int32]*fakeSession{}} }
@@ -285,6 +286,9 @@ func (p *fakePortal) Execute(ctx context.Context, w Writer, maxRows int64) (stri
 }
 
 func (p *fakePortal) series(w Writer, n int, maxRows int64) (string, bool, error) {
+	if limit := p.s.b.maxBytes; limit > 0 && n > limit {
+		return "", false, pgerr.New(pgerr.ProgramLimitExceeded, "too much")
+	}
 	sent := 0
 	for ; p.next < n; p.next++ {
 		if maxRows > 0 && int64(sent) == maxRows {
@@ -305,6 +309,9 @@ func (p *fakePortal) bytes(w Writer) (string, bool, error) {
 	m := bytesRE.FindStringSubmatch(p.st.sql)
 	size, _ := strconv.Atoi(m[1])
 	n, _ := strconv.Atoi(m[2])
+	if limit := p.s.b.maxBytes; limit > 0 && (size > limit || n > limit || size*n > limit) {
+		return "", false, pgerr.New(pgerr.ProgramLimitExceeded, "too much")
+	}
 	one := row([]byte(strings.Repeat("x", size)))
 	for range n {
 		if err := w.Rows(one, 1); err != nil {

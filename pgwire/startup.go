@@ -38,7 +38,7 @@ func (c *conn) start() error {
 	if c.srv.o.RequireTLS && !c.tls {
 		return fatal(pgerr.InvalidAuthorizationSpec, "connections without TLS are not accepted")
 	}
-	id := Identity{User: user.name, TLS: c.tls, RemoteAddr: c.raw.RemoteAddr().String(), CertSubject: c.certSubject()}
+	id := Identity{User: user.name, TLS: c.tls, RemoteAddr: remoteAddr(c.raw), CertSubject: c.certSubject()}
 	if err := c.authenticate(&id); err != nil {
 		return err
 	}
