@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/apache/iceberg-go"
 	icecat "github.com/apache/iceberg-go/catalog"
@@ -214,7 +213,4 @@ func TestCreateAppendReopen(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Join(dir))
 	require.NoError(t, err)
 	require.Len(t, entries, 2, "catalog.db and warehouse only")
-	_ = time.Now
 }
-
-func childMain(dir string) { os.Exit(0) }

@@ -14,9 +14,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
+	"github.com/google/uuid"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/nordisk/skade-pg/internal/storeio"
@@ -129,9 +131,25 @@ type metadataEntry struct {
 	location string
 	size     int64
 
-	once sync.Once
-	meta table.Metadata
-	err  error
+	once   sync.Once
+	loaded atomic.Bool // set behind meta
+	meta   table.Metadata
+	err    error
+	// The head of meta: asking meta clones.
+	head     *int64
+	schemaID int
+}
+
+func (e *metadataEntry) set(meta table.Metadata) {
+	e.meta, e.head, e.schemaID = meta, headOf(meta), meta.CurrentSchema().ID
+	e.loaded.Store(true)
+}
+
+func (e *metadataEntry) headIs(snapshotID *int64, schemaID int) bool {
+	if (e.head == nil) != (snapshotID == nil) || (e.head != nil && *e.head != *snapshotID) {
+		return false
+	}
+	return e.schemaID == schemaID
 }
 
 func newMetadataCache(fs *storeio.FS, budget int64) *metadataCache {
@@ -142,8 +160,8 @@ func newMetadataCache(fs *storeio.FS, budget int64) *metadataCache {
 
 // put adds metadata that was just written.
 func (c *metadataCache) put(location string, meta table.Metadata, size int64) {
-	e := &metadataEntry{location: location, size: size, meta: meta}
-	e.once.Do(func() {})
+	e := &metadataEntry{location: location, size: size}
+	e.once.Do(func() { e.set(meta) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dropLocked(location)
@@ -167,8 +185,22 @@ func (c *metadataCache) dropLocked(location string) {
 	delete(c.mu.entries, location)
 }
 
+// have returns an entry that was loaded.
+func (c *metadataCache) have(location string) (*metadataEntry, bool) {
+	c.mu.Lock()
+	el, ok := c.mu.entries[location]
+	if !ok {
+		c.mu.Unlock()
+		return nil, false
+	}
+	c.mu.order.MoveToFront(el)
+	e := el.Value.(*metadataEntry)
+	c.mu.Unlock()
+	return e, e.loaded.Load()
+}
+
 // get returns the metadata of a location; concurrent callers share one read. A failed read is not kept.
-func (c *metadataCache) get(location string, load func() (table.Metadata, int64, error)) (table.Metadata, error) {
+func (c *metadataCache) get(location string, load func() (table.Metadata, int64, error)) (*metadataEntry, error) {
 	c.mu.Lock()
 	el, ok := c.mu.entries[location]
 	var e *metadataEntry
@@ -181,8 +213,10 @@ func (c *metadataCache) get(location string, load func() (table.Metadata, int64,
 	}
 	c.mu.Unlock()
 	e.once.Do(func() {
-		var size int64
-		e.meta, size, e.err = load()
+		meta, size, err := load()
+		if e.err = err; err == nil {
+			e.set(meta)
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if el, ok := c.mu.entries[location]; ok && el.Value == e {
@@ -193,11 +227,14 @@ func (c *metadataCache) get(location string, load func() (table.Metadata, int64,
 			}
 		}
 	})
-	return e.meta, e.err
+	return e, e.err
 }
 
 // read loads a metadata file. size, when it is known, is what the catalog wrote.
-func (c *metadataCache) read(location string, size int64, id fmt.Stringer) (table.Metadata, error) {
+func (c *metadataCache) read(location string, size int64, id uuid.UUID) (*metadataEntry, error) {
+	if e, ok := c.have(location); ok {
+		return e, nil
+	}
 	return c.get(location, func() (table.Metadata, int64, error) {
 		data, err := c.fs.ReadFile(location)
 		if err != nil {
@@ -210,7 +247,7 @@ func (c *metadataCache) read(location string, size int64, id fmt.Stringer) (tabl
 		if err != nil {
 			return nil, 0, &DamagedError{Path: storeio.PathOf(location), Detail: err.Error()}
 		}
-		if id != nil && meta.TableUUID().String() != id.String() {
+		if id != uuid.Nil && meta.TableUUID() != id {
 			return nil, 0, &DamagedError{Path: storeio.PathOf(location), Detail: fmt.Sprintf("is of table %s, not %s", meta.TableUUID(), id)}
 		}
 		return meta, int64(len(data)), nil
@@ -222,39 +259,35 @@ func (c *metadataCache) at(ctx context.Context, t *TableState) (table.Metadata, 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	meta, err := c.read(t.MetadataLocation, t.metadataSize, t.UUID)
+	e, err := c.read(t.MetadataLocation, t.metadataSize, t.UUID)
 	if errors.Is(err, fs.ErrNotExist) {
 		now, ok := t.cat.Cut().TableByKey(t.Key)
 		if !ok || now.MetadataLocation == t.MetadataLocation {
 			return nil, fmt.Errorf("metadata of %s: %w", dotted(t.Ident), err)
 		}
-		meta, err = c.read(now.MetadataLocation, now.metadataSize, now.UUID)
+		e, err = c.read(now.MetadataLocation, now.metadataSize, now.UUID)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("metadata of %s: %w", dotted(t.Ident), err)
 	}
-	if headIs(meta, t.snapshotID, t.schemaID) {
-		return meta, nil
+	if e.headIs(t.snapshotID, t.schemaID) {
+		return e.meta, nil
 	}
-	if t.snapshotID != nil && meta.SnapshotByID(*t.snapshotID) == nil {
+	if t.snapshotID != nil && e.meta.SnapshotByID(*t.snapshotID) == nil {
 		return nil, fmt.Errorf("snapshot %d of %s: %w", *t.snapshotID, dotted(t.Ident), ErrExpired)
 	}
 	head := "none"
 	if t.snapshotID != nil {
 		head = strconv.FormatInt(*t.snapshotID, 10)
 	}
-	return c.get(fmt.Sprintf("%s#%s.%d", t.MetadataLocation, head, t.schemaID), func() (table.Metadata, int64, error) {
-		back, err := withHead(meta, t.snapshotID, t.schemaID)
+	back, err := c.get(fmt.Sprintf("%s#%s.%d", t.MetadataLocation, head, t.schemaID), func() (table.Metadata, int64, error) {
+		back, err := withHead(e.meta, t.snapshotID, t.schemaID)
 		return back, t.metadataSize, err
 	})
-}
-
-func headIs(meta table.Metadata, snapshotID *int64, schemaID int) bool {
-	head := meta.CurrentSnapshot()
-	if (head == nil) != (snapshotID == nil) || (head != nil && head.SnapshotID != *snapshotID) {
-		return false
+	if err != nil {
+		return nil, fmt.Errorf("metadata of %s at an older head: %w", dotted(t.Ident), err)
 	}
-	return meta.CurrentSchema().ID == schemaID
+	return back.meta, nil
 }
 
 // withHead returns metadata with main and the current schema set to older ones: the state of an earlier request of a group

@@ -154,10 +154,11 @@ func (a *attempt) checkNew(ident table.Identifier, id uuid.UUID) error {
 }
 
 func (ch RegisterTable) apply(_ context.Context, a *attempt) error {
-	meta, err := a.g.c.metadata.read(ch.MetadataLocation, 0, nil)
+	e, err := a.g.c.metadata.read(ch.MetadataLocation, 0, uuid.Nil)
 	if err != nil {
 		return fmt.Errorf("register %s: %w", dotted(ch.Ident), err)
 	}
+	meta := e.meta
 	if err := a.checkNew(ch.Ident, meta.TableUUID()); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -63,8 +64,7 @@ func Open(path string, o Options) (_ *Store, err error) {
 		return nil, err
 	}
 	s := &Store{db: db, path: path, ro: o.ReadOnly}
-	err = s.verify()
-	if err != nil {
+	if err := s.verify(); err != nil {
 		_ = db.Close()
 		return nil, err
 	}
@@ -72,8 +72,24 @@ func Open(path string, o Options) (_ *Store, err error) {
 	return s, nil
 }
 
-func open(path string, o Options) (*bolt.DB, error) {
+func open(path string, o Options) (_ *bolt.DB, err error) {
+	var file *os.File
+	defer func() {
+		if r := recover(); r != nil { // bbolt panicked on a page: it keeps the lock with the descriptor
+			if file != nil {
+				unlock(file)
+				_ = file.Close()
+			}
+			err = fmt.Errorf("open %s: %w: %v", path, store.ErrDamaged, r)
+		}
+	}()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	db, err := bolt.Open(path, 0o644, &bolt.Options{
+		OpenFile: func(name string, flag int, perm os.FileMode) (f *os.File, err error) {
+			f, err = os.OpenFile(name, flag, perm)
+			file = f
+			return f, err
+		},
 		Timeout:      time.Nanosecond, // one attempt
 		NoSync:       o.NoSync,
 		ReadOnly:     o.ReadOnly,
@@ -86,7 +102,7 @@ func open(path string, o Options) (*bolt.DB, error) {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, fmt.Errorf("open %s: %w", path, store.ErrLocked)
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrChecksum),
-		errors.Is(err, bolterrors.ErrInvalidMapping), err.Error() == "file size too small":
+		errors.Is(err, bolterrors.ErrInvalidMapping), strings.HasPrefix(err.Error(), "file size too small"):
 		return nil, fmt.Errorf("open %s: %w: %w", path, store.ErrDamaged, err)
 	}
 	return nil, fmt.Errorf("open %s: %w", path, err)
@@ -128,7 +144,9 @@ func create(path string, o Options) error {
 }
 
 // verify looks at what bbolt takes on trust.
-func (s *Store) verify() error {
+func (s *Store) verify() (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer guard(&err)
 	return s.db.View(func(tx *bolt.Tx) error {
 		st, err := os.Stat(s.path)
 		if err != nil {

@@ -1,0 +1,7 @@
+//go:build !unix
+
+package boltstore
+
+import "os"
+
+func unlock(*os.File) {}
