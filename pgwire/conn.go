@@ -40,7 +40,7 @@ type conn struct {
 
 	// skip: an error happened in a batch, messages are dropped up to Sync.
 	skip bool
-	// inBatch: BeginImplicit was called for the batch.
+	// inBatch: messages of the extended protocol came since the last ReadyForQuery.
 	inBatch bool
 	dead    bool // the socket failed; nothing more can be sent
 	told    bool // the session knows that the connection is idle

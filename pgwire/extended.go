@@ -173,6 +173,14 @@ func (c *conn) execute(body []byte) error {
 		return c.pushOut()
 	}
 	p.done, p.doneTag = true, tag
+	if tag == "COMMIT" || tag == "ROLLBACK" {
+		// The portals of the transaction go with it; this one stays to refuse a second Execute.
+		for other := range c.portals {
+			if c.portals[other] != p && c.sess.TxStatus() == 'I' {
+				c.dropPortal(other)
+			}
+		}
+	}
 	c.complete(p.stmt, tag)
 	return c.pushOut()
 }

@@ -190,11 +190,8 @@ func (c *conn) closePortals() {
 	}
 }
 
-// implicit opens the batch's implicit transaction once.
+// implicit opens the implicit transaction when none is open: at a batch's first message, and again after a COMMIT inside it.
 func (c *conn) implicit() error {
-	if c.inBatch {
-		return nil
-	}
 	c.inBatch = true
 	return c.sess.BeginImplicit(c.ctx)
 }
