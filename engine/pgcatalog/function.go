@@ -27,7 +27,7 @@ const anyType uint32 = 2276
 var functions []function
 
 func init() {
-	for _, group := range [][]function{formatFunctions, visibilityFunctions(), definitionFunctions, commentFunctions, privilegeFunctions(), sizeFunctions, sessionFunctions, regFunctions()} {
+	for _, group := range [][]function{formatFunctions, visibilityFunctions(), definitionFunctions, commentFunctions, privilegeFunctions(), sizeFunctions, sessionFunctions, settingFunctions, regFunctions()} {
 		functions = append(functions, group...)
 	}
 	for i := range functions {

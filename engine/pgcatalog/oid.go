@@ -6,13 +6,8 @@ import "hash/fnv"
 const (
 	bootstrapOwner uint32 = 10
 
-	namespaceCatalog uint32 = 11
-	namespaceToast   uint32 = 99
-	namespacePublic  uint32 = 2200
 	// namespaceSkade lies above PostgreSQL's own OIDs and below those of user objects.
 	namespaceSkade uint32 = 15000
-
-	databaseOwnerRole uint32 = 6171 // pg_database_owner
 
 	amHeap  uint32 = 2
 	amBTree uint32 = 403

@@ -38,6 +38,8 @@ func TestMacros(t *testing.T) {
 		"select skade_pg.pg_get_function_arguments(15100)":                                                 "seq bigint, lim integer DEFAULT 100",
 		"select skade_pg.pg_get_function_result(15100)":                                                    "TABLE(commit_seq bigint, tables text[])",
 		"select skade_pg.pg_get_viewdef('sales.v'::varchar, true)":                                         " SELECT orders.id,\n    orders.amt\n   FROM sales.orders;",
+		"select skade_pg.current_setting('work_mem')":                                                      "4MB",
+		"select skade_pg.current_setting('nope', true)":                                                    `\N`,
 		"select skade_pg.pg_get_expr('1+1', 5)":                                                            "1+1",
 		"select list(x) from (select skade_pg.vector_subscripts([4,5,6]) x)":                               "{0,1,2}",
 		"select list(skade_x.n) from (select skade_pg._pg_expandarray([7::smallint,9::smallint]) skade_x)": "{1,2}",
