@@ -82,11 +82,13 @@ func appendUint64(dst []byte, v uint64) []byte {
 
 func appendUint64Padded(dst []byte, v uint64) []byte {
 	var buf [19]byte
-	for i := 18; i >= 0; i-- {
-		q := v / 10
-		buf[i] = byte('0' + v - q*10)
+	for i := 17; i > 0; i -= 2 {
+		q := v / 100
+		r := v - q*100
+		buf[i], buf[i+1] = twoDigits[r*2], twoDigits[r*2+1]
 		v = q
 	}
+	buf[0] = byte('0' + v)
 	return append(dst, buf[:]...)
 }
 
@@ -140,8 +142,47 @@ func placePoint(dst []byte, start int, scale int32) []byte {
 // without leading or trailing zero digits. Source: numeric_send.
 func AppendDecimalBinary(dst []byte, hi int64, lo uint64, scale int32) []byte {
 	neg, h, l := abs128(hi, lo)
+	if h == 0 && scale >= 0 {
+		if out, ok := appendUint64Binary(dst, neg, l, scale); ok {
+			return out
+		}
+	}
 	var buf [40]byte
 	return appendDigitsBinary(dst, neg, appendUint128(buf[:0], h, l), scale)
+}
+
+// appendUint64Binary is AppendDecimalBinary for a magnitude of 64 bits; ok is false when aligning it at the point overflows.
+func appendUint64Binary(dst []byte, neg bool, v uint64, scale int32) (out []byte, ok bool) {
+	pad := -scale & 3
+	mult := [4]uint64{1, 10, 100, 1000}[pad]
+	if v > (1<<64-1)/mult {
+		return dst, false
+	}
+	var digits [5]uint16 // least first
+	n := 0
+	for v *= mult; v > 0; n++ {
+		q := v / 10000
+		digits[n] = uint16(v - q*10000)
+		v = q
+	}
+	low := 0
+	for low < n && digits[low] == 0 {
+		low++
+	}
+	weight, sign := n-1-int(scale+pad)/4, uint16(0)
+	if n == 0 {
+		weight = 0
+	} else if neg {
+		sign = numericNeg
+	}
+	dst = binary.BigEndian.AppendUint16(dst, uint16(n-low))
+	dst = binary.BigEndian.AppendUint16(dst, uint16(weight))
+	dst = binary.BigEndian.AppendUint16(dst, sign)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(scale))
+	for n--; n >= low; n-- {
+		dst = binary.BigEndian.AppendUint16(dst, digits[n])
+	}
+	return dst, true
 }
 
 const (
