@@ -37,6 +37,10 @@ type Cache struct {
 		sync.Mutex
 		byTable map[uuid.UUID]int64 // snapshot derived last, a base when no ancestor is cached
 	}
+	probers struct {
+		sync.Mutex
+		m map[proberKey]*prober
+	}
 	projections struct {
 		sync.Mutex
 		m map[projectionKey]*iceberg.Schema
@@ -50,6 +54,7 @@ func NewCache(o Options) *Cache {
 	}
 	c := &Cache{fs: o.FS, log: o.Logger, lru: newLRU(o.Budget)}
 	c.latest.byTable = map[uuid.UUID]int64{}
+	c.probers.m = map[proberKey]*prober{}
 	c.projections.m = map[projectionKey]*iceberg.Schema{}
 	return c
 }

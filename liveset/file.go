@@ -26,7 +26,7 @@ type File struct {
 	part  string // spec and partition values, for the scope of deletes
 	order string // place among the files (S4)
 
-	bounds boundsCache
+	hot fileHot
 }
 
 // overlayFile marks files that no snapshot holds yet: they order after all that do.

@@ -11,19 +11,24 @@ import (
 	"github.com/nordisk/skade-pg/internal/parquetio"
 )
 
-func indexKey(f *File, cols []keyindex.Column) lruKey {
-	return lruKey{kind: kindIndex, name: f.Path, sub: fmt.Sprint(cols)}
-}
-
-// maybeIndex is an index, or the knowledge that the file has no sidecar that fits.
-type maybeIndex struct{ ix *keyindex.Index }
+// columnsKey names key columns in cache keys.
+func columnsKey(cols []keyindex.Column) string { return fmt.Sprint(cols) }
 
 // existingIndex is the file's key index when it is cached or has a sidecar over exactly these columns; else nil.
 func (c *Cache) existingIndex(ctx context.Context, f *File, cols []keyindex.Column) (*keyindex.Index, error) {
-	if v, ok := c.lru.peek(indexKey(f, cols)); ok {
-		return v.(*keyindex.Index), nil
+	sub := columnsKey(cols)
+	if m, ok := f.hot.index.get(sub); ok {
+		return m.ix, nil
 	}
-	m, err := cached(ctx, c, lruKey{kind: kindIndex, name: f.Path}, func() (maybeIndex, int64, error) {
+	if v, ok := c.lru.peek(lruKey{kind: kindIndex, name: f.Path, sub: sub}); ok {
+		return v.(*hotEntry[maybeIndex]).val.ix, nil
+	}
+	return c.sidecar(ctx, f, cols)
+}
+
+// sidecar is the index next to the file, nil when there is none over these columns that can be used. That there is none is remembered.
+func (c *Cache) sidecar(ctx context.Context, f *File, cols []keyindex.Column) (*keyindex.Index, error) {
+	m, err := cached(ctx, c, lruKey{kind: kindSidecar, name: f.Path}, func() (maybeIndex, int64, error) {
 		data, err := c.fs.ReadFile(f.Path + parquetio.KeyIndexSuffix)
 		if errors.Is(err, fs.ErrNotExist) {
 			return maybeIndex{}, 0, nil
@@ -46,20 +51,25 @@ func (c *Cache) existingIndex(ctx context.Context, f *File, cols []keyindex.Colu
 	return m.ix, nil
 }
 
-// index is the file's key index over the fields ids in that order: its sidecar, else built from the key columns and cached. Rows with a
-// NULL key column are not in it.
-func (c *Cache) index(ctx context.Context, ref Ref, f *File, ids []int, cols []keyindex.Column) (*keyindex.Index, error) {
-	ix, err := c.existingIndex(ctx, f, cols)
-	if ix != nil || err != nil {
-		return ix, err
+// index is the file's key index over the fields p.ids in that order: its sidecar, else built from the key columns and cached. Rows with a NULL key
+// column are not in it.
+func (p *prober) index(ctx context.Context, f *File) (*keyindex.Index, error) {
+	if m, ok := f.hot.index.get(p.sub); ok {
+		return m.ix, nil
 	}
-	return cached(ctx, c, indexKey(f, cols), func() (*keyindex.Index, int64, error) {
-		ix, err := c.buildIndex(ctx, ref, f, ids, cols)
+	m, err := hotLoad(ctx, p.c, &f.hot.index, lruKey{kind: kindIndex, name: f.Path, sub: p.sub}, func() (maybeIndex, int64, error) {
+		ix, err := p.c.sidecar(ctx, f, p.cols)
 		if err != nil {
-			return nil, 0, err
+			return maybeIndex{}, 0, err
 		}
-		return ix, int64(ix.Size()), nil
+		if ix != nil {
+			p.c.lru.forget(lruKey{kind: kindSidecar, name: f.Path}) // it moves here: held once, counted once
+		} else if ix, err = p.c.buildIndex(ctx, p.ref, f, p.ids, p.cols); err != nil {
+			return maybeIndex{}, 0, err
+		}
+		return maybeIndex{ix}, int64(ix.Size()), nil
 	})
+	return m.ix, err
 }
 
 func (c *Cache) buildIndex(ctx context.Context, ref Ref, f *File, ids []int, cols []keyindex.Column) (*keyindex.Index, error) {

@@ -38,6 +38,8 @@ const (
 	kindEquality
 	kindMatch
 	kindIndex
+	kindSidecar
+	kindBlooms
 	kindSet
 )
 
@@ -92,9 +94,28 @@ func (c *lru) putLocked(k lruKey, v any, size int64) {
 	for c.mu.used > c.budget {
 		e := c.mu.order.Back()
 		old := e.Value.(*lruEntry)
+		h, hot := old.val.(evictable)
+		if hot && h.keep() {
+			c.mu.order.MoveToFront(e)
+			continue
+		}
+		if hot {
+			h.drop()
+		}
 		c.mu.order.Remove(e)
 		delete(c.mu.entries, old.key)
 		c.mu.used -= old.size
+	}
+}
+
+// forget takes an entry out.
+func (c *lru) forget(k lruKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.mu.entries[k]; ok {
+		c.mu.order.Remove(e)
+		delete(c.mu.entries, k)
+		c.mu.used -= e.Value.(*lruEntry).size
 	}
 }
 

@@ -3,11 +3,12 @@ package liveset
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"sort"
-	"sync/atomic"
 
 	"github.com/apache/iceberg-go"
+	"github.com/google/uuid"
 
 	"github.com/nordisk/skade-pg/internal/keyindex"
 	"github.com/nordisk/skade-pg/internal/parquetio"
@@ -45,10 +46,52 @@ type prober struct {
 	ids  []int
 	cols []keyindex.Column
 	typs []iceberg.NestedField
-	n    int // leading columns given
+	sub  string // names the columns in cache keys
 }
 
-func (c *Cache) newProber(ref Ref, ids []int, n int) (*prober, error) {
+// maxProbers is how many (table, key) pairs are remembered.
+const maxProbers = 256
+
+// proberKey names a prober: the table, the schema the types come from, and the key.
+type proberKey struct {
+	table           uuid.UUID
+	schema, schemas int
+	ids             [8]int
+	n               int
+}
+
+func (c *Cache) prober(ref Ref, ids []int) (*prober, error) {
+	if len(ids) == 0 || len(ids) > len(proberKey{}.ids) {
+		return c.newProber(ref, ids)
+	}
+	k := proberKey{table: ref.UUID, schema: ref.Metadata.CurrentSchema().ID, schemas: len(ref.Metadata.Schemas()), n: len(ids)}
+	copy(k.ids[:], ids)
+	c.probers.Lock()
+	p, ok := c.probers.m[k]
+	c.probers.Unlock()
+	if ok {
+		// The name mapping is the caller's: everything else is the same.
+		q := *p
+		q.ref = ref
+		return &q, nil
+	}
+	p, err := c.newProber(ref, ids)
+	if err != nil {
+		return nil, err
+	}
+	c.probers.Lock()
+	defer c.probers.Unlock()
+	if len(c.probers.m) >= maxProbers {
+		clear(c.probers.m)
+	}
+	c.probers.m[k] = p
+	return p, nil
+}
+
+func (c *Cache) newProber(ref Ref, ids []int) (*prober, error) {
+	if len(ids) == 0 {
+		return nil, fmt.Errorf("%w: no key fields", ErrUnknownField)
+	}
 	sc, err := ref.keySchema(ids)
 	if err != nil {
 		return nil, err
@@ -57,26 +100,34 @@ func (c *Cache) newProber(ref Ref, ids []int, n int) (*prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &prober{c: c, ref: ref, ids: ids, cols: cols, typs: sc.Fields(), n: n}, nil
+	return &prober{c: c, ref: ref, ids: slices.Clone(ids), cols: cols, typs: sc.Fields(), sub: columnsKey(cols)}, nil
 }
 
 func (c *Cache) probe(ctx context.Context, dst []Hit, ref Ref, s *Set, ids []int, n int, keys [][]byte) ([]Hit, error) {
 	if len(keys) == 0 || s.NumFiles() == 0 {
 		return dst, nil
 	}
-	p, err := c.newProber(ref, ids, n)
+	p, err := c.prober(ref, ids)
 	if err != nil {
 		return dst, err
 	}
+	if n < 1 || n > len(ids) {
+		return dst, fmt.Errorf("%w: prefix of %d of %d key fields", ErrUnknownField, n, len(ids))
+	}
 	start := len(dst)
-	order := sortedKeys(keys)
+	var first [1]int
+	order := first[:]
+	if len(keys) > 1 {
+		order = sortedKeys(keys)
+	}
+	hashes := hashKeys(nil, p.cols[:n], keys)
 	for f := range s.Files() {
-		if dst, err = p.file(ctx, dst, f, keys, order); err != nil {
+		if dst, err = p.file(ctx, dst, f, n, keys, hashes, order); err != nil {
 			return dst, err
 		}
 	}
-	if hits := dst[start:]; len(keys) > 1 {
-		sort.SliceStable(hits, func(i, j int) bool { return hits[i].KeyOrdinal < hits[j].KeyOrdinal })
+	if len(keys) > 1 {
+		slices.SortStableFunc(dst[start:], func(a, b Hit) int { return a.KeyOrdinal - b.KeyOrdinal })
 	}
 	return dst, nil
 }
@@ -87,71 +138,66 @@ func sortedKeys(keys [][]byte) []int {
 	for i := range order {
 		order[i] = i
 	}
-	if len(keys) > 1 {
-		slices.SortStableFunc(order, func(a, b int) int { return bytes.Compare(keys[a], keys[b]) })
-	}
+	slices.SortStableFunc(order, func(a, b int) int { return bytes.Compare(keys[a], keys[b]) })
 	return order
 }
 
 // fileBounds are a file's bounds of the key columns as key encodings.
 type fileBounds struct {
-	cols   []keyindex.Column
+	sub    string
 	lo, hi [][]byte // nil where unknown
 }
 
 // boundsOf are computed once a file and key.
 func (p *prober) boundsOf(f *File) *fileBounds {
-	if b := f.bounds.Load(); b != nil && slices.Equal(b.cols, p.cols) {
+	if b := f.hot.bounds.Load(); b != nil && b.sub == p.sub {
 		return b
 	}
-	b := &fileBounds{cols: p.cols, lo: make([][]byte, len(p.cols)), hi: make([][]byte, len(p.cols))}
+	b := &fileBounds{sub: p.sub, lo: make([][]byte, len(p.cols)), hi: make([][]byte, len(p.cols))}
 	for i, t := range p.typs {
 		if lo, hi, ok := encodedBounds(f.Data, t); ok {
 			b.lo[i], b.hi[i] = lo, hi
 		}
 	}
-	f.bounds.Store(b)
+	f.hot.bounds.Store(b)
 	return b
 }
 
-type boundsCache = atomic.Pointer[fileBounds]
-
-// file appends the hits of one file.
-func (p *prober) file(ctx context.Context, dst []Hit, f *LiveFile, keys [][]byte, order []int) ([]Hit, error) {
-	if f.Live() == 0 {
-		return dst, nil
-	}
+// file appends the hits of one file. n leading columns are given.
+func (p *prober) file(ctx context.Context, dst []Hit, f *LiveFile, n int, keys [][]byte, hashes []parquetio.KeyHash, order []int) ([]Hit, error) {
 	b := p.boundsOf(f.File)
-	from, to := 0, len(order)
-	if lo := b.lo[0]; lo != nil {
-		from = sort.Search(len(order), func(i int) bool { return bytes.Compare(keys[order[i]], lo) >= 0 })
-		to = from + sort.Search(len(order)-from, func(i int) bool { return p.above(keys[order[from+i]], b.hi[0]) })
+	if len(order) > 1 && b.lo[0] != nil {
+		from := sort.Search(len(order), func(i int) bool { return bytes.Compare(keys[order[i]], b.lo[0]) >= 0 })
+		to := from + sort.Search(len(order)-from, func(i int) bool { return p.above(keys[order[from+i]], b.hi[0]) })
+		order = order[from:to]
 	}
 	var ix *keyindex.Index
 	var blooms [][]*parquetio.Bloom
 	var buf [8]uint32
 	var partBuf [8][]byte
-	for _, ord := range order[from:to] {
-		parts := keyindex.Split(partBuf[:0], p.cols[:p.n], keys[ord])
-		if len(parts) < p.n || !inBounds(b, parts) {
+	opened := false
+	for _, ord := range order {
+		parts := keyindex.Split(partBuf[:0], p.cols[:n], keys[ord])
+		if len(parts) < n || !inBounds(b, parts) {
 			continue
 		}
-		if ix == nil {
-			var err error
+		var err error
+		if !opened {
 			if blooms, err = p.blooms(ctx, f.File); err != nil {
 				return dst, err
 			}
-			if !mayContain(blooms, parts, p.cols) {
-				continue
-			}
-			if ix, err = p.c.index(ctx, p.ref, f.File, p.ids, p.cols); err != nil {
-				return dst, err
-			}
-		} else if !mayContain(blooms, parts, p.cols) {
+			opened = true
+		}
+		if !mayContain(blooms, hashes[ord*n:(ord+1)*n]) {
 			continue
 		}
+		if ix == nil {
+			if ix, err = p.index(ctx, f.File); err != nil {
+				return dst, err
+			}
+		}
 		found := buf[:0]
-		if p.n < len(p.ids) {
+		if n < len(p.ids) {
 			found = ix.FindPrefix(found, keys[ord])
 		} else {
 			found = ix.Find(found, keys[ord])
@@ -180,44 +226,64 @@ func inBounds(b *fileBounds, parts [][]byte) bool {
 	return true
 }
 
-// blooms are the filters of the key columns given, per column and row group; nil where there are none. They are read only for files whose
-// footer is wanted anyway: small files are told apart by their index at once.
+// blooms are the filters of the key columns, per column and row group; nil where there are none.
 func (p *prober) blooms(ctx context.Context, f *File) ([][]*parquetio.Bloom, error) {
 	if f.Records < bloomMinRows {
 		return nil, nil
 	}
-	r, err := p.c.Reader(ctx, f)
-	if err != nil {
-		return nil, err
+	if b, ok := f.hot.blooms.get(p.sub); ok {
+		return b, nil
 	}
-	var out [][]*parquetio.Bloom
-	for i, id := range p.ids[:p.n] {
-		b, err := r.Blooms(ctx, id)
+	return hotLoad(ctx, p.c, &f.hot.blooms, lruKey{kind: kindBlooms, name: f.Path, sub: p.sub}, func() ([][]*parquetio.Bloom, int64, error) {
+		r, err := p.c.Reader(ctx, f)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		if b != nil && out == nil {
-			out = make([][]*parquetio.Bloom, p.n)
+		out, size, any := make([][]*parquetio.Bloom, len(p.ids)), int64(64), false
+		for i, id := range p.ids {
+			if out[i], err = r.Blooms(ctx, id); err != nil {
+				return nil, 0, err
+			}
+			for _, b := range out[i] {
+				any = true
+				size += b.Size()
+			}
 		}
-		if b != nil {
-			out[i] = b
+		if !any {
+			return nil, size, nil
 		}
-	}
-	return out, nil
+		return out, size, nil
+	})
 }
 
 // bloomMinRows is below which a file's key index is smaller than the trouble.
 const bloomMinRows = 1024
 
+// hashKeys hashes every part of every key, n a key; malformed keys get zeros and match nothing later.
+func hashKeys(dst []parquetio.KeyHash, cols []keyindex.Column, keys [][]byte) []parquetio.KeyHash {
+	var buf [8][]byte
+	for _, k := range keys {
+		parts := keyindex.Split(buf[:0], cols, k)
+		for i, c := range cols {
+			if i < len(parts) {
+				dst = append(dst, parquetio.HashKey(parts[i], c))
+			} else {
+				dst = append(dst, parquetio.KeyHash{})
+			}
+		}
+	}
+	return dst
+}
+
 // mayContain asks the filters of every column; a row group that all of them admit is enough.
-func mayContain(blooms [][]*parquetio.Bloom, parts [][]byte, cols []keyindex.Column) bool {
-	for i, groups := range blooms {
-		if groups == nil {
+func mayContain(blooms [][]*parquetio.Bloom, hashes []parquetio.KeyHash) bool {
+	for i, h := range hashes {
+		if i >= len(blooms) || blooms[i] == nil {
 			continue
 		}
 		any := false
-		for _, b := range groups {
-			if b.MayContain(parts[i], cols[i]) {
+		for _, b := range blooms[i] {
+			if b.MayContain(h) {
 				any = true
 				break
 			}

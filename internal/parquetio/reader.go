@@ -21,7 +21,7 @@ import (
 // scanBuffer is how many bytes a column's stream reads at once in a scan.
 const scanBuffer = 512 << 10
 
-// Reader is an opened Parquet file: its footer and what was read of its page indexes, dictionaries and bloom filters. Safe for concurrent
+// Reader is an opened Parquet file: its footer and what was read of its page indexes and dictionaries. Safe for concurrent
 // use; it holds no descriptor of its own.
 type Reader struct {
 	path   string
@@ -47,9 +47,8 @@ type fileField struct {
 
 // groupCache is what has been read of a row group, per leaf.
 type groupCache struct {
-	pages  [][]pageAt
-	dicts  []*dictionary
-	blooms []*Bloom
+	pages [][]pageAt
+	dicts []*dictionary
 }
 
 // Open reads the footer of the file at path (a location or a path). size ≤ 0 asks the file system; another size than the file has is
@@ -129,7 +128,7 @@ func (r *Reader) describe() error {
 	}
 	r.groups = make([]groupCache, r.meta.NumRowGroups())
 	for g := range r.groups {
-		r.groups[g] = groupCache{pages: make([][]pageAt, leaf), dicts: make([]*dictionary, leaf), blooms: make([]*Bloom, leaf)}
+		r.groups[g] = groupCache{pages: make([][]pageAt, leaf), dicts: make([]*dictionary, leaf)}
 	}
 	return nil
 }

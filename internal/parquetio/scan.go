@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/iceberg-go"
 	"golang.org/x/sync/errgroup"
 )
@@ -95,7 +96,9 @@ type groupScan struct {
 	streams []*columnStream
 	nested  arrow.RecordBatch
 	src     *source
+	group   int
 	at      int64 // next row of the group
+	read    int64 // where the streams stand; rows between read and at are passed over when more are read
 	rows    int64
 }
 
@@ -104,7 +107,7 @@ func (r *Reader) scanGroup(ctx context.Context, p *plan, o ReadOptions, g int, y
 	if rows == 0 || o.Positions != nil && !o.Positions.Intersects(span(r.starts[g], r.starts[g+1])) {
 		return true
 	}
-	gs := &groupScan{r: r, p: p, src: r.source(ctx), rows: rows}
+	gs := &groupScan{r: r, p: p, src: r.source(ctx), group: g, rows: rows}
 	defer gs.close()
 	if err := gs.open(ctx, g); err != nil {
 		yield(nil, r.damaged(err))
@@ -115,10 +118,7 @@ func (r *Reader) scanGroup(ctx context.Context, p *plan, o ReadOptions, g int, y
 		n := int(min(int64(o.BatchRows), rows-gs.at))
 		keep, all := wantedRows(o, from, n)
 		if !all && len(keep) == 0 {
-			if err := gs.skip(n); err != nil {
-				yield(nil, r.damaged(err))
-				return false
-			}
+			gs.at += int64(n)
 			continue
 		}
 		rec, err := gs.next(ctx, n)
@@ -244,15 +244,23 @@ func (gs *groupScan) close() {
 	}
 }
 
-func (gs *groupScan) skip(n int) (err error) {
-	defer gs.r.guard(&err)
-	for _, s := range gs.streams {
-		if err := skipRows(s.rd, int64(n)); err != nil {
-			return err
-		}
+// seekGap is from how many rows on a gap is passed by the offset index instead of page by page.
+const seekGap = 4096
+
+// pass moves a column's stream over the rows that nobody wanted.
+func (gs *groupScan) pass(rd file.ColumnChunkReader, leaf int) error {
+	gap := gs.at - gs.read
+	if gap < seekGap {
+		return skipRows(rd, gap)
 	}
-	gs.at += int64(n)
-	return nil
+	if pages, err := gs.r.pagesOf(gs.src, gs.group, leaf); err != nil || pages == nil {
+		return skipRows(rd, gap) // no usable offset index
+	}
+	// The dictionary page is read with the first page; a seek behind it would miss it.
+	if !rd.HasNext() {
+		return rd.Err()
+	}
+	return rd.SeekToRow(gs.at)
 }
 
 // next decodes the next n rows, flat columns in parallel.
@@ -263,6 +271,9 @@ func (gs *groupScan) next(ctx context.Context, n int) (rec arrow.RecordBatch, er
 		defer gs.r.guard(&err)
 		i := gs.p.flat[k]
 		v := newVector(&gs.p.cols[i].conv, n)
+		if err := gs.pass(gs.streams[k].rd, gs.p.cols[i].leaf); err != nil {
+			return err
+		}
 		if err := gs.streams[k].read(v, n); err != nil {
 			return err
 		}
@@ -283,6 +294,7 @@ func (gs *groupScan) next(ctx context.Context, n int) (rec arrow.RecordBatch, er
 	if err != nil {
 		return nil, err
 	}
+	gs.read = gs.at + int64(n)
 	defer gs.r.guard(&err)
 	for i := range gs.p.cols {
 		c, dt := &gs.p.cols[i], gs.p.arrow.Field(i).Type
