@@ -150,7 +150,7 @@ func run(ctx context.Context, dsn, logs, out string) error {
 	if err := save(filepath.Join(out, "sales.json"), sales); err != nil {
 		return err
 	}
-	units := query(ctx, conn, names, "units", "SELECT name, setting, unit, current_setting(name) FROM pg_settings WHERE unit IS NOT NULL AND vartype = 'integer' ORDER BY name")
+	units := query(ctx, conn, nil, "units", "SELECT name, setting, unit, current_setting(name) FROM pg_settings WHERE unit IS NOT NULL AND vartype = 'integer' ORDER BY name")
 	if err := save(filepath.Join(out, "units.json"), []result{units}); err != nil {
 		return err
 	}
