@@ -7,9 +7,9 @@
 //
 // Invariants.
 //
-//	T1  ByOID and ByName find every base and pseudo type of PostgreSQL 15 and the row types with fixed OIDs.
-//	T2  FromIceberg(ToIceberg(oid, typmod)) is (oid, typmod) for every storable type; the exception is numeric without
-//	    a typmod or wider than 38 digits with negative scale, whose values are bounded by decimal(38, s).
+//	T1  ByOID and ByName find every built-in type of PostgreSQL 15: base, pseudo, range and the row types with fixed OIDs.
+//	T2  FromIceberg(ToIceberg(oid, typmod)) is (oid, typmod) for every storable type. A numeric without a typmod or beyond
+//	    38 digits keeps its name, while decimal(38, s) bounds its values.
 //	T3  FromIceberg never fails: an Iceberg type without a PostgreSQL counterpart is jsonb when nested, else text.
 //
 // Everything here is a pure function over a table built at start-up; all of it is safe for concurrent use.

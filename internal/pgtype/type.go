@@ -10,7 +10,7 @@ type Type struct {
 	// ByVal and Align are typbyval and typalign ('c', 's', 'i', 'd').
 	ByVal bool
 	Align byte
-	// Kind is typtype: 'b' base, 'p' pseudo, 'r' range, 'm' multirange.
+	// Kind is typtype: 'b' base, 'c' row, 'p' pseudo, 'r' range, 'm' multirange.
 	Kind byte
 	// Category is typcategory: 'N' numeric, 'S' string, 'D' date/time, 'A' array … Preferred is typispreferred.
 	Category  byte
