@@ -133,7 +133,8 @@ type RelUse struct {
 	Loc int
 }
 
-// Predicate is column op value(s). Op is one of = < <= > >= in isnull isnotnull. Values have the column's type or one of its family.
+// Predicate is column op value(s). Op is one of = < <= > >= in any isnull isnotnull. Values have the column's type or one of its
+// family (an integer beside another integer, a numeric beside an integer). any has one value, an array.
 type Predicate struct {
 	Column int // index into Relation.Columns
 	Op     string
@@ -157,6 +158,8 @@ type Arg struct {
 	Row   []*Arg
 	Array []*Arg
 	Loc   int
+
+	expr *expr
 }
 
 // Bind is the source of a DuckDB parameter: exactly one of its fields is set.
@@ -239,11 +242,14 @@ type Insert struct {
 	// Values is the number of rows when the source is VALUES, else -1.
 	Values int
 	// Rows holds the values when every one is a constant or a parameter (the fast path of single-row inserts), one slice per row in Columns' order; else nil.
+	// A value whose Type or Mod differs from the column's still needs the assignment cast: lengths, precision, padding.
 	Rows [][]*Arg
 	// OnConflict is nil without ON CONFLICT.
 	OnConflict *OnConflict
 	// Returning is nil without RETURNING. Its Relations[0] is the new rows (Kind Rows), with Target's columns.
 	Returning *Query
+
+	locs []int32
 }
 
 // OnConflict describes ON CONFLICT. The arbiter is always the target's key.

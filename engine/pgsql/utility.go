@@ -1,8 +1,7 @@
 package pgsql
 
-// Utility analyses a statement that is not Select, Insert, Update or Delete into one of the structs of this file.
-// Statements inside (EXPLAIN, COPY (query), CREATE TABLE AS, CREATE VIEW, DECLARE, PREPARE) come as *Stmt: give them to Analyze.
-func Utility(stmt *Stmt) (any, error) { return nil, nil }
+// The results of Utility. Statements inside (EXPLAIN, COPY (query), CREATE TABLE AS, CREATE VIEW, DECLARE, PREPARE) come as
+// *Stmt: give them to Analyze.
 
 // Transaction is BEGIN, START TRANSACTION, COMMIT, END, ROLLBACK, ABORT, SAVEPOINT, RELEASE, ROLLBACK TO.
 type Transaction struct {
@@ -51,7 +50,7 @@ type Prepare struct {
 // Execute is EXECUTE name (args).
 type Execute struct {
 	Name string
-	// Args are analysed with AnalyzeArgs once the parameter types are known.
+	// N is the number of arguments; Arguments analyses them once the parameter types are known.
 	N int
 
 	stmt *Stmt
@@ -102,8 +101,8 @@ type (
 // Explain is EXPLAIN.
 type Explain struct {
 	Analyze, Verbose, Costs, Buffers, Timing, Summary, Settings, WAL bool
-	Format                                                          string // text, json, xml, yaml
-	Stmt                                                            *Stmt
+	Format                                                           string // text, json, xml, yaml
+	Stmt                                                             *Stmt
 }
 
 // Copy is COPY.
@@ -126,7 +125,7 @@ type Copy struct {
 	ForceNull     []string
 	Encoding      string
 	Freeze        bool
-	// Where is COPY FROM … WHERE: analysed with AnalyzeCopyWhere.
+	// HasWhere reports COPY FROM … WHERE: see Filter.
 	HasWhere bool
 	// Loc is the relation's position.
 	Loc int
@@ -234,9 +233,10 @@ type Vacuum struct {
 
 // Alter is a recognised ALTER statement; Utility returns it with an error only where no release supports it.
 type Alter struct {
-	What    string // "table", "view", "schema"
-	Name    QName
-	NewName string // RENAME TO
-	Column  string // RENAME COLUMN
-	Action  string // "rename", "rename column", "set schema"
+	What     string // "table", "view", "schema"
+	Name     QName
+	NewName  string // RENAME TO
+	Column   string // RENAME COLUMN
+	Action   string // "rename", "rename column", "set schema" (NewName is the schema)
+	IfExists bool
 }

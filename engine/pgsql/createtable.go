@@ -1,0 +1,281 @@
+package pgsql
+
+import (
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/nordisk/skade-pg/internal/pgerr"
+)
+
+func (az *analyzer) createTable(c *pg_query.CreateStmt) *CreateTable {
+	q := az.qname(c.Relation)
+	out := &CreateTable{Schema: q.Schema, Name: q.Name, IfNotExists: c.IfNotExists, Temp: az.persistence(c.Relation), With: az.with(c.Options), Loc: q.Loc}
+	switch {
+	case len(c.InhRelations) > 0 && c.Partbound == nil:
+		az.unsupported(c.Relation.Location, "INHERITS")
+	case c.Partbound != nil:
+		az.unsupported(c.Relation.Location, "PARTITION OF")
+	case c.Partspec != nil:
+		az.unsupported(c.Partspec.Location, "PARTITION BY")
+	case c.OfTypename != nil:
+		az.unsupported(c.Relation.Location, "CREATE TABLE OF type")
+	case c.Tablespacename != "":
+		az.unsupported(c.Relation.Location, "TABLESPACE")
+	case c.AccessMethod != "":
+		az.unsupported(c.Relation.Location, "USING access method")
+	case c.Oncommit > pg_query.OnCommitAction_ONCOMMIT_PRESERVE_ROWS:
+		az.unsupported(c.Relation.Location, "ON COMMIT")
+	}
+	seen := map[string]bool{}
+	for _, n := range c.TableElts {
+		switch x := n.GetNode().(type) {
+		case *pg_query.Node_ColumnDef:
+			if seen[x.ColumnDef.Colname] {
+				panic(pgerr.Newf(pgerr.DuplicateColumn, "column %q specified more than once", x.ColumnDef.Colname))
+			}
+			seen[x.ColumnDef.Colname] = true
+			out.Columns = append(out.Columns, az.columnDef(x.ColumnDef, out))
+		case *pg_query.Node_Constraint:
+			az.tableConstraint(x.Constraint, out)
+		case *pg_query.Node_TableLikeClause:
+			az.unsupported(x.TableLikeClause.GetRelation().GetLocation(), "LIKE in CREATE TABLE")
+		default:
+			az.unsupported(-1, "%s in CREATE TABLE", nodeName(n))
+		}
+	}
+	for _, k := range out.PrimaryKey {
+		if !seen[k] {
+			az.fail(pgerr.UndefinedColumn, -1, "column %q named in key does not exist", k)
+		}
+		for i := range out.Columns {
+			if out.Columns[i].Name == k {
+				out.Columns[i].NotNull = true
+			}
+		}
+	}
+	return out
+}
+
+func (az *analyzer) columnDef(d *pg_query.ColumnDef, t *CreateTable) ColumnDef {
+	col := ColumnDef{Name: d.Colname, Loc: az.src.position(d.Location), Mod: -1}
+	if names := stringList(d.TypeName.GetNames()); len(names) == 1 && serialTypes[names[0]] != 0 {
+		col.Type, col.Serial, col.NotNull = serialTypes[names[0]], true, true
+	} else {
+		col.Type, col.Mod = az.typeName(d.TypeName)
+		if row := catalog().types[col.Type]; row != nil && row.kind == 'p' {
+			panic(pgerr.Newf(pgerr.InvalidTableDefinition, "column %q has pseudo-type %s", d.Colname, typeName(col.Type)))
+		}
+	}
+	if d.CollClause != nil {
+		(&scope{az: az}).collate(&pg_query.CollateClause{Arg: &pg_query.Node{Node: &pg_query.Node_AConst{AConst: &pg_query.A_Const{
+			Val: &pg_query.A_Const_Sval{Sval: &pg_query.String{}}}}}, Collname: d.CollClause.Collname, Location: d.CollClause.Location})
+	}
+	null := false
+	for _, n := range d.Constraints {
+		c := n.GetConstraint()
+		switch c.Contype {
+		case pg_query.ConstrType_CONSTR_NULL:
+			if col.NotNull {
+				az.fail(pgerr.SyntaxError, c.Location, "conflicting NULL/NOT NULL declarations for column %q of table %q", d.Colname, t.Name)
+			}
+			null = true
+		case pg_query.ConstrType_CONSTR_NOTNULL:
+			if null {
+				az.fail(pgerr.SyntaxError, c.Location, "conflicting NULL/NOT NULL declarations for column %q of table %q", d.Colname, t.Name)
+			}
+			col.NotNull = true
+		case pg_query.ConstrType_CONSTR_DEFAULT:
+			if col.Default != "" {
+				az.fail(pgerr.SyntaxError, c.Location, "multiple default values specified for column %q of table %q", d.Colname, t.Name)
+			}
+			col.Default = az.deparse(c.RawExpr)
+		case pg_query.ConstrType_CONSTR_IDENTITY:
+			col.Identity, col.NotNull = "by default", true
+			if c.GeneratedWhen == "a" {
+				col.Identity = "always"
+			}
+		case pg_query.ConstrType_CONSTR_PRIMARY:
+			az.primaryKey(t, c, []string{d.Colname})
+		default:
+			az.unsupported(c.Location, "%s", constraintName(c.Contype))
+		}
+	}
+	return col
+}
+
+func (az *analyzer) primaryKey(t *CreateTable, c *pg_query.Constraint, cols []string) {
+	if t.PrimaryKey != nil {
+		az.fail(pgerr.InvalidTableDefinition, c.Location, "multiple primary keys for table %q are not allowed", t.Name)
+	}
+	if c.Deferrable || c.Initdeferred {
+		az.unsupported(c.Location, "a deferrable PRIMARY KEY")
+	}
+	if len(c.Including) > 0 {
+		az.unsupported(c.Location, "INCLUDE in PRIMARY KEY")
+	}
+	seen := map[string]bool{}
+	for _, k := range cols {
+		if seen[k] {
+			az.fail(pgerr.DuplicateColumn, c.Location, "column %q appears twice in primary key constraint", k)
+		}
+		seen[k] = true
+	}
+	t.PrimaryKey, t.ConstraintName = cols, c.Conname
+}
+
+func (az *analyzer) tableConstraint(c *pg_query.Constraint, t *CreateTable) {
+	if c.Contype != pg_query.ConstrType_CONSTR_PRIMARY {
+		az.unsupported(c.Location, "%s", constraintName(c.Contype))
+	}
+	if c.Indexname != "" {
+		az.unsupported(c.Location, "PRIMARY KEY USING INDEX")
+	}
+	az.primaryKey(t, c, stringList(c.Keys))
+}
+
+func constraintName(t pg_query.ConstrType) string {
+	switch t {
+	case pg_query.ConstrType_CONSTR_CHECK:
+		return "a CHECK constraint"
+	case pg_query.ConstrType_CONSTR_UNIQUE:
+		return "a UNIQUE constraint"
+	case pg_query.ConstrType_CONSTR_FOREIGN:
+		return "a FOREIGN KEY constraint"
+	case pg_query.ConstrType_CONSTR_EXCLUSION:
+		return "an EXCLUDE constraint"
+	case pg_query.ConstrType_CONSTR_GENERATED:
+		return "a generated column"
+	}
+	return "a deferrable constraint"
+}
+
+// deparse writes an expression back as SQL.
+func (az *analyzer) deparse(n *pg_query.Node) string {
+	sel := &pg_query.SelectStmt{TargetList: []*pg_query.Node{{Node: &pg_query.Node_ResTarget{ResTarget: &pg_query.ResTarget{Val: n}}}}, LimitOption: pg_query.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg_query.SetOperation_SETOP_NONE}
+	tree := &pg_query.ParseResult{Stmts: []*pg_query.RawStmt{{Stmt: &pg_query.Node{Node: &pg_query.Node_SelectStmt{SelectStmt: sel}}}}}
+	text, err := pg_query.Deparse(tree)
+	if err != nil {
+		az.unsupported(nodeLocation(n), "this expression")
+	}
+	return strings.TrimPrefix(text, "SELECT ")
+}
+
+// CheckDefault checks a column's default: it may not use columns, and must fit the type.
+func CheckDefault(c ColumnDef, r Resolver) (err error) {
+	if c.Default == "" {
+		return nil
+	}
+	az := newAnalyzer(&source{}, r, nil)
+	defer az.rescue(&err)
+	rel := &Relation{Columns: []RelColumn{{Name: c.Name, Type: c.Type, Mod: c.Mod, Default: c.Default}}}
+	e := az.defaultExpr(&scope{az: az}, rel, 0)
+	if !e.isConstantLike() {
+		return pgerr.New(pgerr.FeatureNotSupported, "cannot use subquery in DEFAULT expression")
+	}
+	return nil
+}
+
+// AnalyzeExpr writes an expression without columns, such as a default, as a query of one row and one column of the given type.
+func AnalyzeExpr(text string, typ uint32, mod int32, r Resolver) (q *Query, err error) {
+	az := newAnalyzer(&source{}, r, nil)
+	defer az.rescue(&err)
+	rel := &Relation{Columns: []RelColumn{{Name: "value", Type: typ, Mod: mod, Default: text}}}
+	s := &scope{az: az}
+	n := &selNode{scope: s}
+	n.targets = []*target{{name: "value", e: az.defaultExpr(s, rel, 0)}}
+	q = az.finishPart(&part{rels: az.rels, binds: az.binds, node: n}, false)
+	q.Columns = columnsOf(n.targets)
+	return q, nil
+}
+
+// NormalizeView analyses a view's query and gives its text with schema-qualified names, ready to store, and its columns.
+func NormalizeView(cv *CreateView, r Resolver) (sql string, cols []OutCol, err error) {
+	az := newAnalyzer(cv.Query.src, r, nil)
+	az.noParams = true
+	defer az.rescue(&err)
+	n := az.selectNode(cv.Query.Node, &scope{az: az}, selectOptions{})
+	cols = columnsOf(n.targets)
+	if len(cv.Columns) > len(cols) {
+		return "", nil, pgerr.New(pgerr.SyntaxError, "CREATE VIEW specifies more column names than columns")
+	}
+	seen := map[string]bool{}
+	for i := range cols {
+		if i < len(cv.Columns) {
+			cols[i].Name = cv.Columns[i]
+		}
+		if seen[cols[i].Name] {
+			return "", nil, pgerr.Newf(pgerr.DuplicateColumn, "column %q specified more than once", cols[i].Name)
+		}
+		seen[cols[i].Name] = true
+		if t := catalog().types[cols[i].Type]; t != nil && t.kind == 'p' {
+			return "", nil, pgerr.Newf(pgerr.InvalidTableDefinition, "column %q has pseudo-type %s", cols[i].Name, typeName(cols[i].Type))
+		}
+	}
+	return az.qualify(cv), cols, nil
+}
+
+// qualify puts the schema before every relation name that was found through the search path.
+func (az *analyzer) qualify(cv *CreateView) string {
+	text := az.src.text
+	offset := strings.Index(text, cv.Text)
+	if offset < 0 {
+		return cv.Text
+	}
+	var out strings.Builder
+	last := offset
+	end := offset + len(cv.Text)
+	names := append([]resolvedName(nil), az.names...)
+	sortNames(names)
+	for _, n := range names {
+		b := int(n.begin)
+		if b < last || b >= end || n.schema == "" {
+			continue
+		}
+		out.WriteString(text[last:b])
+		out.WriteString(QuoteIdent(n.schema) + ".")
+		last = b
+	}
+	out.WriteString(text[last:end])
+	return out.String()
+}
+
+func sortNames(names []resolvedName) {
+	for i := 1; i < len(names); i++ {
+		for j := i; j > 0 && names[j].begin < names[j-1].begin; j-- {
+			names[j], names[j-1] = names[j-1], names[j]
+		}
+	}
+}
+
+// QuoteIdent writes a name as SQL: quoted where PostgreSQL's quote_ident would.
+func QuoteIdent(name string) string {
+	plain := name != "" && !(name[0] >= '0' && name[0] <= '9')
+	for i := 0; i < len(name) && plain; i++ {
+		c := name[i]
+		plain = c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_'
+	}
+	if plain && !isKeyword(name) {
+		return name
+	}
+	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+}
+
+// isKeyword asks the scanner: anything but an unreserved keyword is quoted.
+func isKeyword(name string) bool {
+	toks, err := scan(name)
+	if err != nil || len(toks) != 1 {
+		return true
+	}
+	k := toks[0].KeywordKind
+	return k != pg_query.KeywordKind_NO_KEYWORD && k != pg_query.KeywordKind_UNRESERVED_KEYWORD
+}
+
+// ParseQualifiedName reads an SQL name as text: folding, quotes and a schema are honoured. 42602 when it is malformed.
+func ParseQualifiedName(text string) (schema, name string, err error) {
+	schema, name, ok := splitName(text)
+	if !ok {
+		return "", "", pgerr.New(pgerr.InvalidName, "invalid name syntax")
+	}
+	return schema, name, nil
+}

@@ -1,0 +1,596 @@
+package pgsql
+
+import (
+	"strconv"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/nordisk/skade-pg/internal/pgerr"
+	"github.com/nordisk/skade-pg/internal/pgtype"
+)
+
+// fromItem is an analysed FROM item: its names and its text, which is written at the end.
+type fromItem struct {
+	ns    []*nsItem
+	write func(b *strings.Builder)
+	// rels are the sources in it, for predicates; nullable ones are on the null-extended side of an outer join inside the item.
+	rels []*relEntry
+}
+
+// fromClause analyses FROM: items from left to right, each seeing those before it laterally.
+func (s *scope) fromClause(nodes []*pg_query.Node) []*fromItem {
+	var items []*fromItem
+	for _, n := range nodes {
+		it := s.fromNode(n)
+		s.checkAliases(s.ns, it.ns)
+		for _, x := range it.ns {
+			x.lateralOnly, x.lateralOK = true, true
+		}
+		s.ns = append(s.ns, it.ns...)
+		items = append(items, it)
+	}
+	for _, x := range s.ns {
+		x.lateralOnly = false
+	}
+	return items
+}
+
+func (s *scope) checkAliases(have, add []*nsItem) {
+	for _, a := range have {
+		for _, b := range add {
+			if a.relVisible && b.relVisible && a.name == b.name && a.name != "" {
+				if a.rel != nil && b.rel != nil && a.schema != b.schema && a.rel.use.Alias == a.rel.use.Relation.Name && b.rel.use.Alias == b.rel.use.Relation.Name {
+					continue
+				}
+				panic(pgerr.Newf(pgerr.DuplicateAlias, "table name %q specified more than once", a.name))
+			}
+		}
+	}
+}
+
+func (s *scope) fromNode(n *pg_query.Node) *fromItem {
+	s.az.deeper()
+	defer s.az.shallower()
+	switch x := n.GetNode().(type) {
+	case *pg_query.Node_RangeVar:
+		return s.rangeVar(x.RangeVar)
+	case *pg_query.Node_RangeSubselect:
+		return s.rangeSubselect(x.RangeSubselect)
+	case *pg_query.Node_RangeFunction:
+		return s.rangeFunction(x.RangeFunction)
+	case *pg_query.Node_JoinExpr:
+		return s.joinExpr(x.JoinExpr)
+	case *pg_query.Node_RangeTableSample:
+		return s.tableSample(x.RangeTableSample)
+	}
+	s.az.unsupported(-1, "%s in FROM", nodeName(n))
+	return nil
+}
+
+// maxDepth bounds the nesting of expressions and subqueries that analysis accepts.
+const maxDepth = 3000
+
+func (az *analyzer) deeper() {
+	az.depth++
+	if az.depth > maxDepth {
+		panic(pgerr.New(pgerr.StatementTooComplex, "stack depth limit exceeded"))
+	}
+}
+
+func (az *analyzer) shallower() { az.depth-- }
+
+func (s *scope) rangeVar(v *pg_query.RangeVar) *fromItem {
+	if v.Catalogname != "" {
+		s.az.fail(pgerr.FeatureNotSupported, v.Location, "cross-database references are not implemented: \"%s.%s.%s\"", v.Catalogname, v.Schemaname, v.Relname)
+	}
+	name, colnames := aliasOf(v.Alias)
+	if name == "" {
+		name = v.Relname
+	}
+	if v.Schemaname == "" {
+		if c := s.cte(v.Relname); c != nil {
+			return s.cteItem(c, name, colnames, v)
+		}
+	}
+	rel, err := s.az.r.ResolveRelation(v.Schemaname, v.Relname)
+	s.az.check(err, v.Location)
+	if rel == nil {
+		s.az.noRelation(v.Schemaname, v.Relname, v.Location)
+	}
+	if v.Schemaname == "" && s.az.views == 0 {
+		s.az.names = append(s.az.names, resolvedName{begin: v.Location, schema: rel.Schema, name: rel.Name})
+	}
+	if rel.Kind == View {
+		return s.viewItem(rel, name, colnames, v.Location)
+	}
+	return s.relItem(s.az.addRel(rel, name, v.Location), name, colnames, v.Location)
+}
+
+func (az *analyzer) noRelation(schema, name string, loc int32) {
+	if schema != "" {
+		name = schema + "." + name
+	}
+	az.fail(pgerr.UndefinedTable, loc, "relation %q does not exist", name)
+}
+
+func aliasOf(a *pg_query.Alias) (string, []string) {
+	if a == nil {
+		return "", nil
+	}
+	return a.Aliasname, stringList(a.Colnames)
+}
+
+func stringList(nodes []*pg_query.Node) []string {
+	var out []string
+	for _, n := range nodes {
+		out = append(out, n.GetString_().GetSval())
+	}
+	return out
+}
+
+// relItem gives a source's names.
+func (s *scope) relItem(e *relEntry, name string, colnames []string, loc int32) *fromItem {
+	rel := e.use.Relation
+	it := &nsItem{name: name, schema: rel.Schema, relVisible: true, colsVisible: true, rel: e}
+	for i := range rel.Columns {
+		c := &rel.Columns[i]
+		col := &nsCol{name: c.Name, hidden: c.Hidden, e: relColumn(e, i, name), table: rel.OID, attnum: c.AttNum}
+		if c.Hidden {
+			col.attnum = c.AttNum
+		}
+		it.cols = append(it.cols, col)
+	}
+	s.renameColumns(it, colnames, loc)
+	return &fromItem{ns: []*nsItem{it}, rels: []*relEntry{e}, write: func(b *strings.Builder) { b.WriteString(e.from()) }}
+}
+
+// relColumn is the expression of a source's column.
+func relColumn(r *relEntry, i int, alias string) *expr {
+	c := r.column(i)
+	e := &expr{kind: kColumn, typ: c.Type, mod: c.Mod, loc: -1, rel: r, col: i, name: alias + "." + c.Name}
+	if c.Type == pgtype.Numeric {
+		e.prec, e.scale = numericShape(c.Mod)
+		if c.Mod < 0 {
+			e.loose = true
+			if c.Scale > 0 {
+				e.scale = c.Scale
+			}
+		}
+	}
+	return e
+}
+
+func (s *scope) renameColumns(it *nsItem, names []string, loc int32) {
+	if len(names) == 0 {
+		return
+	}
+	visible := 0
+	for _, c := range it.cols {
+		if c.hidden {
+			continue
+		}
+		if visible < len(names) {
+			c.name = names[visible]
+		}
+		visible++
+	}
+	if len(names) > visible {
+		s.az.fail(pgerr.InvalidColumnReference, loc, "table %q has %d columns available but %d columns specified", it.name, visible, len(names))
+	}
+}
+
+func (s *scope) cte(name string) *cteEntry {
+	for lvl := s; lvl != nil; lvl = lvl.parent {
+		for i := len(lvl.ctes) - 1; i >= 0; i-- {
+			if lvl.ctes[i].name == name {
+				return lvl.ctes[i]
+			}
+		}
+	}
+	return nil
+}
+
+func (s *scope) cteItem(c *cteEntry, name string, colnames []string, v *pg_query.RangeVar) *fromItem {
+	if c.cols == nil {
+		s.az.fail(pgerr.FeatureNotSupported, v.Location, "recursive reference to query %q must not appear within its non-recursive term", c.name)
+	}
+	c.used++
+	alias := s.az.alias()
+	it := &nsItem{name: name, relVisible: true, colsVisible: true, cols: derivedCols(alias, name, c.cols)}
+	s.renameColumns(it, colnames, v.Location)
+	return &fromItem{ns: []*nsItem{it}, write: func(b *strings.Builder) { b.WriteString(c.ident + " AS " + alias) }}
+}
+
+// derivedCols are the columns of a subquery or CTE as seen through an alias: t5.c1, t5.c2 …
+func derivedCols(alias, name string, from []*nsCol) []*nsCol {
+	var out []*nsCol
+	for i, c := range from {
+		e := &expr{kind: kColumn, typ: c.e.typ, mod: c.e.mod, loc: -1, prec: c.e.prec, scale: c.e.scale, loose: c.e.loose,
+			ident: alias + ".c" + strconv.Itoa(i+1), name: name + "." + c.name, names: c.e.names, args: nil, fields: c.e.fields, origin: c.e.origin}
+		out = append(out, &nsCol{name: c.name, e: e, table: c.table, attnum: c.attnum})
+	}
+	return out
+}
+
+// outputCols are a select's output columns as the level above sees them.
+func outputCols(n *selNode) []*nsCol {
+	var out []*nsCol
+	simple := n.simple()
+	for _, t := range n.outputs() {
+		e := &expr{kind: kColumn, typ: t.e.typ, mod: t.e.mod, prec: t.e.prec, scale: t.e.scale, loose: t.e.loose, fields: rowFields(t.e)}
+		if simple {
+			if o := t.e.originColumn(); o != nil {
+				e.origin = o
+			}
+		}
+		out = append(out, &nsCol{name: t.name, e: e, table: t.table, attnum: t.attnum})
+	}
+	return out
+}
+
+func (s *scope) rangeSubselect(r *pg_query.RangeSubselect) *fromItem {
+	if r.Alias == nil {
+		e := s.az.errorAt(pgerr.SyntaxError, -1, "subquery in FROM must have an alias")
+		if sel := r.Subquery.GetSelectStmt(); sel != nil && len(sel.ValuesLists) > 0 {
+			e.Message = "VALUES in FROM must have an alias"
+			e.Hint = "For example, FROM (VALUES ...) [AS] foo."
+		} else {
+			e.Hint = "For example, FROM (SELECT ...) [AS] foo."
+		}
+		panic(e)
+	}
+	name, colnames := aliasOf(r.Alias)
+	sub := s.subScope(r.Lateral)
+	n := s.az.selectNode(r.Subquery, sub, selectOptions{})
+	return s.selectItem(n, name, colnames, r.Lateral)
+}
+
+// subScope is the level of a subquery in FROM: it sees the outer levels, and the items to its left only when LATERAL.
+func (s *scope) subScope(lateral bool) *scope {
+	p := &scope{az: s.az, parent: s.parent, ctes: s.ctes}
+	if lateral {
+		p.ns = s.ns
+	}
+	// References to p's items are outer references of the subquery that belong to s.
+	p.forward = s
+	return &scope{az: s.az, parent: p}
+}
+
+func (s *scope) selectItem(n *selNode, name string, colnames []string, lateral bool) *fromItem {
+	alias := s.az.alias()
+	it := &nsItem{name: name, relVisible: true, colsVisible: true, cols: derivedCols(alias, name, outputCols(n))}
+	s.renameColumns(it, colnames, -1)
+	return &fromItem{ns: []*nsItem{it}, rels: n.originRels(), write: func(b *strings.Builder) {
+		if lateral {
+			b.WriteString("LATERAL ")
+		}
+		b.WriteString("(")
+		n.write(b)
+		b.WriteString(") AS " + alias)
+	}}
+}
+
+// viewItem analyses a view's query in place of its name.
+func (s *scope) viewItem(rel *Relation, name string, colnames []string, loc int32) *fromItem {
+	if s.az.views++; s.az.views > 64 {
+		s.az.fail(pgerr.ProgramLimitExceeded, loc, "infinite recursion detected in rules for relation %q", rel.Name)
+	}
+	defer func() { s.az.views-- }()
+	stmts, err := Parse(rel.ViewSQL)
+	if err != nil || len(stmts) != 1 || stmts[0].Kind != Select {
+		panic(pgerr.Newf(pgerr.InternalError, "the definition of view %q cannot be read", rel.Name).WithCause(err))
+	}
+	outer := s.az.src
+	s.az.src = stmts[0].src
+	depth := s.az.depth
+	n := func() *selNode {
+		defer func() {
+			s.az.src, s.az.depth = outer, depth
+			if e, ok := recover().(*pgerr.Error); ok {
+				c := *e
+				c.Position = s.az.src.position(loc)
+				c.Where = "view \"" + rel.Name + "\""
+				panic(&c)
+			}
+		}()
+		return s.az.selectNode(stmts[0].Node, &scope{az: s.az}, selectOptions{})
+	}()
+	it := s.selectItem(n, name, nil, false)
+	item := it.ns[0]
+	item.schema = rel.Schema
+	for i, c := range item.cols {
+		c.table, c.attnum = rel.OID, int16(i+1)
+		if i < len(rel.Columns) {
+			c.name, c.attnum = rel.Columns[i].Name, rel.Columns[i].AttNum
+		}
+		c.e.name = name + "." + c.name
+	}
+	s.renameColumns(item, colnames, loc)
+	return it
+}
+
+func (s *scope) joinExpr(j *pg_query.JoinExpr) *fromItem {
+	left := s.fromNode(j.Larg)
+	// The left side is visible to the right side laterally, when the join type allows it.
+	mark := len(s.ns)
+	lateralOK := j.Jointype == pg_query.JoinType_JOIN_INNER || j.Jointype == pg_query.JoinType_JOIN_LEFT
+	for _, x := range left.ns {
+		x.lateralOnly, x.lateralOK = true, lateralOK
+	}
+	s.ns = append(s.ns, left.ns...)
+	right := s.fromNode(j.Rarg)
+	s.ns = s.ns[:mark]
+	s.checkAliases(left.ns, right.ns)
+	for _, x := range append(append([]*nsItem(nil), left.ns...), right.ns...) {
+		x.lateralOnly = false
+	}
+	out := &fromItem{rels: append(append([]*relEntry(nil), left.rels...), right.rels...)}
+	using := stringList(j.UsingClause)
+	if j.IsNatural {
+		using = commonColumns(left.ns, right.ns)
+	}
+	join := &nsItem{colsVisible: true}
+	var cond *expr
+	if len(using) > 0 || j.IsNatural {
+		cond = s.usingCondition(j, using, left, right, join)
+	}
+	s.mergeJoin(join, using, left, right)
+	if j.Quals != nil {
+		cond = s.joinQuals(j, left, right)
+	}
+	if cond != nil {
+		switch j.Jointype {
+		case pg_query.JoinType_JOIN_INNER:
+			s.az.pushPredicates(cond, out.rels, s)
+		case pg_query.JoinType_JOIN_LEFT:
+			s.az.pushPredicates(cond, right.rels, s)
+		case pg_query.JoinType_JOIN_RIGHT:
+			s.az.pushPredicates(cond, left.rels, s)
+		}
+	}
+	word := joinWords[j.Jointype]
+	if word == "" {
+		s.az.unsupported(-1, "this join type")
+	}
+	out.ns = s.joinNames(j, join, left, right)
+	out.write = func(b *strings.Builder) {
+		b.WriteString("(")
+		left.write(b)
+		if cond == nil && j.Jointype == pg_query.JoinType_JOIN_INNER {
+			b.WriteString(" CROSS JOIN ")
+			right.write(b)
+		} else {
+			b.WriteString(word)
+			right.write(b)
+			b.WriteString(" ON ")
+			if cond == nil {
+				b.WriteString("true")
+			} else {
+				cond.write(b)
+			}
+		}
+		b.WriteString(")")
+	}
+	return out
+}
+
+var joinWords = map[pg_query.JoinType]string{
+	pg_query.JoinType_JOIN_INNER: " JOIN ", pg_query.JoinType_JOIN_LEFT: " LEFT JOIN ",
+	pg_query.JoinType_JOIN_RIGHT: " RIGHT JOIN ", pg_query.JoinType_JOIN_FULL: " FULL JOIN ",
+}
+
+func (s *scope) joinQuals(j *pg_query.JoinExpr, left, right *fromItem) *expr {
+	// ON sees the two sides only.
+	outer, hidden := s.ns, s.hidden
+	s.ns = append(append([]*nsItem(nil), left.ns...), right.ns...)
+	s.hidden = append(append([]*nsItem(nil), hidden...), outer...)
+	clause := s.clause
+	s.clause = "JOIN conditions"
+	cond := s.boolean(j.Quals, "JOIN/ON")
+	s.clause, s.ns, s.hidden = clause, outer, hidden
+	return cond
+}
+
+// joinNames decides what may be named after a join: the join's alias hides its sides.
+func (s *scope) joinNames(j *pg_query.JoinExpr, join *nsItem, left, right *fromItem) []*nsItem {
+	sides := append(append([]*nsItem(nil), left.ns...), right.ns...)
+	name, colnames := aliasOf(j.Alias)
+	if name != "" {
+		for _, c := range join.cols {
+			e := *c.e
+			e.name = name + "." + c.name
+			c.e = &e
+		}
+		join.name, join.relVisible = name, true
+		s.renameColumns(join, colnames, -1)
+		return []*nsItem{join}
+	}
+	// Without an alias the sides' names stay, but unqualified columns come from the join.
+	hidden := hiddenItem(sides)
+	for _, x := range sides {
+		x.colsVisible = false
+	}
+	out := append(sides, join)
+	if j.JoinUsingAlias != nil {
+		u := &nsItem{name: j.JoinUsingAlias.Aliasname, relVisible: true}
+		for _, c := range join.cols[:len(j.UsingClause)] {
+			u.cols = append(u.cols, c)
+		}
+		out = append(out, u)
+	}
+	if hidden != nil {
+		out = append(out, hidden)
+	}
+	return out
+}
+
+// hiddenItem keeps system columns nameable after a join.
+func hiddenItem(sides []*nsItem) *nsItem {
+	h := &nsItem{colsVisible: true}
+	for _, it := range sides {
+		if !it.colsVisible {
+			continue
+		}
+		for _, c := range it.cols {
+			if c.hidden {
+				h.cols = append(h.cols, c)
+			}
+		}
+	}
+	if len(h.cols) == 0 {
+		return nil
+	}
+	return h
+}
+
+func visibleCols(items []*nsItem) []*nsCol {
+	var out []*nsCol
+	for _, it := range items {
+		if !it.colsVisible {
+			continue
+		}
+		for _, c := range it.cols {
+			if !c.hidden {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+func commonColumns(left, right []*nsItem) []string {
+	var out []string
+	for _, l := range visibleCols(left) {
+		for _, r := range visibleCols(right) {
+			if l.name == r.name {
+				out = append(out, l.name)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// usingCondition builds ON from USING and the merged columns.
+func (s *scope) usingCondition(j *pg_query.JoinExpr, using []string, left, right *fromItem, join *nsItem) *expr {
+	var cond *expr
+	for _, name := range using {
+		l := s.usingColumn(name, left.ns, "left")
+		r := s.usingColumn(name, right.ns, "right")
+		le, re := s.reference(s, l, -1), s.reference(s, r, -1)
+		eq := s.operator("=", le, re, -1)
+		if cond == nil {
+			cond = eq
+		} else {
+			cond = andExprs(cond, eq)
+		}
+		common := s.commonType([]*expr{le, re}, "JOIN/USING")
+		lc, rc := s.coerceCommon(le, common, "JOIN/USING"), s.coerceCommon(re, common, "JOIN/USING")
+		merged := &nsCol{name: name}
+		switch {
+		case j.Jointype == pg_query.JoinType_JOIN_RIGHT:
+			merged.e, merged.table, merged.attnum = rc, r.table, r.attnum
+		case j.Jointype == pg_query.JoinType_JOIN_FULL:
+			e := call(common, "coalesce($1, $2)", lc, rc)
+			e.prec, e.scale = max(lc.prec, rc.prec), max(lc.scale, rc.scale)
+			merged.e = e
+		default:
+			merged.e, merged.table, merged.attnum = lc, l.table, l.attnum
+		}
+		join.cols = append(join.cols, merged)
+	}
+	return cond
+}
+
+func (s *scope) usingColumn(name string, items []*nsItem, side string) *nsCol {
+	var found *nsCol
+	for _, c := range visibleCols(items) {
+		if c.name == name {
+			if found != nil {
+				s.az.fail(pgerr.AmbiguousColumn, -1, "common column name %q appears more than once in %s table", name, side)
+			}
+			found = c
+		}
+	}
+	if found == nil {
+		s.az.fail(pgerr.UndefinedColumn, -1, "column %q specified in USING clause does not exist in %s table", name, side)
+	}
+	return found
+}
+
+func (s *scope) mergeJoin(join *nsItem, using []string, left, right *fromItem) {
+	skip := map[string]bool{}
+	for _, u := range using {
+		skip[u] = true
+	}
+	for _, side := range [][]*nsItem{left.ns, right.ns} {
+		for _, c := range visibleCols(side) {
+			if !skip[c.name] {
+				cc := *c
+				join.cols = append(join.cols, &cc)
+			}
+		}
+	}
+}
+
+func (s *scope) tableSample(t *pg_query.RangeTableSample) *fromItem {
+	item := s.fromNode(t.Relation)
+	method := strings.ToLower(strings.Join(stringList(t.Method), "."))
+	switch method {
+	case "bernoulli", "system":
+	default:
+		s.az.fail(pgerr.UndefinedObject, t.Location, "tablesample method %s does not exist", method)
+	}
+	if len(t.Args) != 1 {
+		s.az.fail(pgerr.InvalidParameterValue, t.Location, "tablesample method %s requires 1 argument, not %d", method, len(t.Args))
+	}
+	pct := s.samplePercent(t.Args[0])
+	if pct < 0 || pct > 100 {
+		s.az.fail("2202H", t.Location, "sample percentage must be between 0 and 100")
+	}
+	repeat := ""
+	if t.Repeatable != nil {
+		if c := t.Repeatable.GetAConst(); c != nil {
+			repeat = " REPEATABLE (" + strconv.Itoa(int(c.GetIval().GetIval())) + ")"
+		}
+	}
+	s.az.volatile = s.az.volatile || repeat == ""
+	inner := item.write
+	alias := s.az.alias()
+	// A sample is taken of the source alone, so that it does not move behind a filter.
+	for _, it := range item.ns {
+		for _, c := range it.cols {
+			e := *c.e
+			if e.rel != nil {
+				e.rel.markUsed(e.col)
+				e.ident = alias + ".c" + strconv.Itoa(e.col+1)
+				e.rel = nil
+				c.e = &e
+			}
+		}
+	}
+	item.write = func(b *strings.Builder) {
+		b.WriteString("(SELECT * FROM ")
+		inner(b)
+		b.WriteString(" TABLESAMPLE " + method + " (" + strconv.FormatFloat(pct, 'f', -1, 64) + " PERCENT)" + repeat + ") AS " + alias)
+	}
+	item.rels = nil
+	return item
+}
+
+func (s *scope) samplePercent(n *pg_query.Node) float64 {
+	e := s.coerceTo(s.expr(n), pgtype.Float4, -1, implicitCoercion, "TABLESAMPLE")
+	if e.kind == kConst && !e.null {
+		if f, err := strconv.ParseFloat(e.lit, 64); err == nil {
+			return f
+		}
+	}
+	if src := e; len(src.args) == 1 && src.args[0].kind == kConst {
+		if f, err := strconv.ParseFloat(src.args[0].lit, 64); err == nil {
+			return f
+		}
+	}
+	s.az.unsupported(e.loc, "TABLESAMPLE with a percentage that is not a constant")
+	return 0
+}

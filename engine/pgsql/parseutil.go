@@ -1,0 +1,580 @@
+package pgsql
+
+import (
+	"strconv"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/nordisk/skade-pg/internal/pgerr"
+	"github.com/nordisk/skade-pg/internal/pgtype"
+)
+
+// Utility analyses a statement that is not Select, Insert, Update or Delete into one of the structs of utility.go (a pointer).
+// CHECKPOINT gives nil. Errors are PostgreSQL's, with positions.
+func Utility(stmt *Stmt) (out any, err error) {
+	az := newAnalyzer(stmt.src, nil, nil)
+	defer az.rescue(&err)
+	switch x := stmt.Node.GetNode().(type) {
+	case *pg_query.Node_TransactionStmt:
+		return az.transaction(stmt, x.TransactionStmt)
+	case *pg_query.Node_VariableSetStmt:
+		return az.set(x.VariableSetStmt), nil
+	case *pg_query.Node_VariableShowStmt:
+		return &Show{Name: strings.ToLower(x.VariableShowStmt.Name)}, nil
+	case *pg_query.Node_DiscardStmt:
+		return &Discard{What: strings.ToLower(strings.TrimPrefix(x.DiscardStmt.Target.String(), "DISCARD_"))}, nil
+	case *pg_query.Node_PrepareStmt:
+		return az.prepare(stmt, x.PrepareStmt), nil
+	case *pg_query.Node_ExecuteStmt:
+		return &Execute{Name: x.ExecuteStmt.Name, N: len(x.ExecuteStmt.Params), stmt: stmt}, nil
+	case *pg_query.Node_DeallocateStmt:
+		return &Deallocate{Name: x.DeallocateStmt.Name, All: x.DeallocateStmt.Name == ""}, nil
+	case *pg_query.Node_DeclareCursorStmt:
+		return az.declare(stmt, x.DeclareCursorStmt), nil
+	case *pg_query.Node_FetchStmt:
+		return az.fetch(x.FetchStmt), nil
+	case *pg_query.Node_ClosePortalStmt:
+		return &CloseCursor{Name: x.ClosePortalStmt.Portalname, All: x.ClosePortalStmt.Portalname == ""}, nil
+	case *pg_query.Node_ListenStmt:
+		return &Listen{Channel: x.ListenStmt.Conditionname}, nil
+	case *pg_query.Node_UnlistenStmt:
+		return &Unlisten{Channel: x.UnlistenStmt.Conditionname}, nil
+	case *pg_query.Node_NotifyStmt:
+		return &Notify{Channel: x.NotifyStmt.Conditionname, Payload: x.NotifyStmt.Payload}, nil
+	case *pg_query.Node_ExplainStmt:
+		return az.explain(stmt, x.ExplainStmt), nil
+	case *pg_query.Node_CopyStmt:
+		return az.copy(stmt, x.CopyStmt), nil
+	case *pg_query.Node_CreateStmt:
+		return az.createTable(x.CreateStmt), nil
+	case *pg_query.Node_CreateTableAsStmt, *pg_query.Node_SelectStmt:
+		return az.createTableAs(stmt), nil
+	case *pg_query.Node_ViewStmt:
+		return az.createView(stmt, x.ViewStmt), nil
+	case *pg_query.Node_CreateSchemaStmt:
+		return az.createSchema(x.CreateSchemaStmt), nil
+	case *pg_query.Node_DropStmt:
+		return az.drop(x.DropStmt), nil
+	case *pg_query.Node_TruncateStmt:
+		return az.truncate(x.TruncateStmt), nil
+	case *pg_query.Node_CommentStmt:
+		return az.comment(x.CommentStmt), nil
+	case *pg_query.Node_LockStmt:
+		l := &Lock{}
+		for _, n := range x.LockStmt.Relations {
+			l.Tables = append(l.Tables, az.qname(n.GetRangeVar()))
+		}
+		return l, nil
+	case *pg_query.Node_VacuumStmt:
+		v := &Vacuum{Analyze: !x.VacuumStmt.IsVacuumcmd}
+		for _, n := range x.VacuumStmt.Rels {
+			v.Tables = append(v.Tables, az.qname(n.GetVacuumRelation().GetRelation()))
+		}
+		return v, nil
+	case *pg_query.Node_CheckPointStmt:
+		return nil, nil
+	case *pg_query.Node_RenameStmt, *pg_query.Node_AlterTableStmt, *pg_query.Node_AlterObjectSchemaStmt, *pg_query.Node_AlterOwnerStmt:
+		return az.alter(stmt)
+	}
+	return nil, refusedError(stmt)
+}
+
+func (az *analyzer) qname(v *pg_query.RangeVar) QName {
+	if v.GetCatalogname() != "" {
+		az.fail(pgerr.FeatureNotSupported, v.Location, "cross-database references are not implemented: \"%s.%s.%s\"", v.Catalogname, v.Schemaname, v.Relname)
+	}
+	return QName{Schema: v.GetSchemaname(), Name: v.GetRelname(), Loc: az.src.position(v.GetLocation())}
+}
+
+// inner makes a statement inside another one.
+func (az *analyzer) inner(outer *Stmt, n *pg_query.Node) *Stmt {
+	st := newStmt(outer.src, n)
+	st.begin, st.end, st.Text = outer.begin, outer.end, outer.Text
+	return st
+}
+
+func (az *analyzer) transaction(stmt *Stmt, t *pg_query.TransactionStmt) (any, error) {
+	out := &Transaction{Savepoint: t.SavepointName, Chain: t.Chain}
+	switch t.Kind {
+	case pg_query.TransactionStmtKind_TRANS_STMT_BEGIN, pg_query.TransactionStmtKind_TRANS_STMT_START:
+		out.Op = "begin"
+		out.Modes = az.modes(t.Options)
+	case pg_query.TransactionStmtKind_TRANS_STMT_COMMIT:
+		out.Op = "commit"
+	case pg_query.TransactionStmtKind_TRANS_STMT_ROLLBACK:
+		out.Op = "rollback"
+	case pg_query.TransactionStmtKind_TRANS_STMT_SAVEPOINT:
+		out.Op = "savepoint"
+	case pg_query.TransactionStmtKind_TRANS_STMT_RELEASE:
+		out.Op = "release"
+	case pg_query.TransactionStmtKind_TRANS_STMT_ROLLBACK_TO:
+		out.Op = "rollback to"
+	default:
+		return nil, refusedError(stmt)
+	}
+	return out, nil
+}
+
+func (az *analyzer) modes(opts []*pg_query.Node) TransactionModes {
+	var m TransactionModes
+	for _, n := range opts {
+		d := n.GetDefElem()
+		c := d.GetArg().GetAConst()
+		on := c.GetIval().GetIval() != 0
+		switch d.GetDefname() {
+		case "transaction_isolation":
+			m.Isolation = strings.ToLower(c.GetSval().GetSval())
+		case "transaction_read_only":
+			m.ReadOnly = &on
+		case "transaction_deferrable":
+			m.Deferrable = &on
+		}
+	}
+	return m
+}
+
+func (az *analyzer) set(v *pg_query.VariableSetStmt) *Set {
+	out := &Set{Name: strings.ToLower(v.Name), Local: v.IsLocal}
+	switch v.Kind {
+	case pg_query.VariableSetKind_VAR_SET_DEFAULT, pg_query.VariableSetKind_VAR_RESET:
+		out.Reset = true
+	case pg_query.VariableSetKind_VAR_RESET_ALL:
+		out.Reset, out.Name = true, "all"
+	case pg_query.VariableSetKind_VAR_SET_VALUE:
+		var parts []string
+		for _, a := range v.Args {
+			arg := az.setValue(a)
+			out.Args = append(out.Args, arg)
+			if out.Name == "search_path" {
+				arg = QuoteIdent(arg)
+			}
+			parts = append(parts, arg)
+		}
+		out.Value = strings.Join(parts, ", ")
+	case pg_query.VariableSetKind_VAR_SET_MULTI:
+		if out.Name != "transaction" && out.Name != "session characteristics" {
+			az.unsupported(-1, "SET %s", v.Name)
+		}
+		m := az.modes(v.Args)
+		out.Transaction = &m
+	default:
+		az.unsupported(-1, "SET … FROM CURRENT")
+	}
+	return out
+}
+
+func (az *analyzer) setValue(n *pg_query.Node) string {
+	if tc := n.GetTypeCast(); tc != nil {
+		// SET TIME ZONE INTERVAL '…'
+		return tc.Arg.GetAConst().GetSval().GetSval()
+	}
+	c := n.GetAConst()
+	if c == nil {
+		az.unsupported(nodeLocation(n), "this value of SET")
+	}
+	return constText(c)
+}
+
+func constText(c *pg_query.A_Const) string {
+	switch v := c.GetVal().(type) {
+	case *pg_query.A_Const_Ival:
+		return strconv.Itoa(int(v.Ival.GetIval()))
+	case *pg_query.A_Const_Fval:
+		return v.Fval.Fval
+	case *pg_query.A_Const_Boolval:
+		return strconv.FormatBool(v.Boolval.Boolval)
+	case *pg_query.A_Const_Sval:
+		return v.Sval.Sval
+	}
+	return ""
+}
+
+func (az *analyzer) prepare(stmt *Stmt, p *pg_query.PrepareStmt) *Prepare {
+	out := &Prepare{Name: p.Name, Stmt: az.inner(stmt, p.Query)}
+	for _, t := range p.Argtypes {
+		oid, _ := az.typeName(t.GetTypeName())
+		out.Types = append(out.Types, oid)
+	}
+	out.Stmt.Text = stmt.after("as")
+	switch out.Stmt.Kind {
+	case Select, InsertStmt, UpdateStmt, DeleteStmt:
+	default:
+		panic(refusedError(out.Stmt))
+	}
+	return out
+}
+
+// Arguments analyses EXECUTE's arguments as values of the prepared statement's parameter types.
+func (e *Execute) Arguments(types []uint32, r Resolver) (args []*Arg, err error) {
+	az := newAnalyzer(e.stmt.src, r, nil)
+	az.noParams = true
+	defer az.rescue(&err)
+	x := e.stmt.Node.GetExecuteStmt()
+	if len(x.Params) != len(types) {
+		er := pgerr.Newf(pgerr.SyntaxError, "wrong number of parameters for prepared statement %q", e.Name)
+		er.Detail = "Expected " + strconv.Itoa(len(types)) + " parameters but got " + strconv.Itoa(len(x.Params)) + "."
+		return nil, er
+	}
+	s := &scope{az: az, clause: "EXECUTE"}
+	for i, p := range x.Params {
+		v := s.expr(p)
+		c, ok := s.coerce(v, types[i], -1, assignmentCoercion)
+		if !ok {
+			er := az.errorAt(pgerr.DatatypeMismatch, v.loc, "parameter $%d of type %s cannot be coerced to the expected type %s", i+1, typeName(v.typ), typeName(types[i]))
+			er.Hint = "You will need to rewrite or cast the expression."
+			return nil, er
+		}
+		if !c.isConstantLike() {
+			az.unsupported(v.loc, "a subquery as an argument of EXECUTE")
+		}
+		a := az.arg(c)
+		az.settleArg(a)
+		args = append(args, a)
+	}
+	return args, nil
+}
+
+func (az *analyzer) declare(stmt *Stmt, d *pg_query.DeclareCursorStmt) *Declare {
+	// Source: CURSOR_OPT_* in nodes/parsenodes.h.
+	o := d.Options
+	out := &Declare{Name: d.Portalname, Binary: o&1 != 0, Scroll: o&2 != 0, NoScroll: o&4 != 0, Insensitive: o&8 != 0, Hold: o&0x20 != 0}
+	if out.Scroll && out.NoScroll {
+		panic(pgerr.New("42P11", "cannot specify both SCROLL and NO SCROLL"))
+	}
+	out.Query = az.inner(stmt, d.Query)
+	if out.Query.Kind != Select {
+		panic(refusedError(out.Query))
+	}
+	out.Query.Text = stmt.after("for")
+	return out
+}
+
+func (az *analyzer) fetch(f *pg_query.FetchStmt) *Fetch {
+	out := &Fetch{Name: f.Portalname, Move: f.Ismove, Count: f.HowMany}
+	out.Direction = strings.ToLower(strings.TrimPrefix(f.Direction.String(), "FETCH_"))
+	return out
+}
+
+func (az *analyzer) defBool(d *pg_query.DefElem) bool {
+	if d.Arg == nil || d.Arg.GetNode() == nil {
+		return true
+	}
+	if i := d.Arg.GetInteger(); i != nil {
+		if i.Ival == 0 || i.Ival == 1 {
+			return i.Ival == 1
+		}
+	} else if b := d.Arg.GetBoolean(); b != nil {
+		return b.Boolval
+	} else {
+		switch strings.ToLower(defText(d)) {
+		case "true", "on":
+			return true
+		case "false", "off":
+			return false
+		}
+	}
+	panic(pgerr.Newf(pgerr.SyntaxError, "%s requires a Boolean value", d.Defname))
+}
+
+// defText is a DefElem's value as text.
+func defText(d *pg_query.DefElem) string {
+	switch v := d.GetArg().GetNode().(type) {
+	case *pg_query.Node_String_:
+		return v.String_.Sval
+	case *pg_query.Node_Integer:
+		return strconv.Itoa(int(v.Integer.Ival))
+	case *pg_query.Node_Float:
+		return v.Float.Fval
+	case *pg_query.Node_Boolean:
+		return strconv.FormatBool(v.Boolean.Boolval)
+	case *pg_query.Node_TypeName:
+		names := stringList(v.TypeName.Names)
+		return names[len(names)-1]
+	case *pg_query.Node_AConst:
+		return constText(v.AConst)
+	case *pg_query.Node_List:
+		return strings.Join(stringList(v.List.Items), ",")
+	}
+	return ""
+}
+
+func (az *analyzer) explain(stmt *Stmt, e *pg_query.ExplainStmt) *Explain {
+	out := &Explain{Costs: true, Format: "text"}
+	timing, summary := false, false
+	for _, n := range e.Options {
+		d := n.GetDefElem()
+		switch d.Defname {
+		case "analyze":
+			out.Analyze = az.defBool(d)
+		case "verbose":
+			out.Verbose = az.defBool(d)
+		case "costs":
+			out.Costs = az.defBool(d)
+		case "buffers":
+			out.Buffers = az.defBool(d)
+		case "wal":
+			out.WAL = az.defBool(d)
+		case "settings":
+			out.Settings = az.defBool(d)
+		case "timing":
+			out.Timing, timing = az.defBool(d), true
+		case "summary":
+			out.Summary, summary = az.defBool(d), true
+		case "format":
+			out.Format = strings.ToLower(defText(d))
+			switch out.Format {
+			case "text", "json", "xml", "yaml":
+			default:
+				az.fail(pgerr.InvalidParameterValue, d.Location, "unrecognized value for EXPLAIN option \"format\": %q", defText(d))
+			}
+		default:
+			az.fail(pgerr.SyntaxError, d.Location, "unrecognized EXPLAIN option %q", d.Defname)
+		}
+	}
+	if !timing {
+		out.Timing = out.Analyze
+	} else if out.Timing && !out.Analyze {
+		panic(pgerr.New(pgerr.InvalidParameterValue, "EXPLAIN option TIMING requires ANALYZE"))
+	}
+	if out.WAL && !out.Analyze {
+		panic(pgerr.New(pgerr.InvalidParameterValue, "EXPLAIN option WAL requires ANALYZE"))
+	}
+	if !summary {
+		out.Summary = out.Analyze
+	}
+	out.Stmt = az.inner(stmt, e.Query)
+	switch out.Stmt.Kind {
+	case Select, InsertStmt, UpdateStmt, DeleteStmt, DeclareStmt, CreateTableAsStmt, ExecuteStmt:
+	default:
+		panic(refusedError(out.Stmt))
+	}
+	return out
+}
+
+// after is the text behind the first top-level keyword.
+func (st *Stmt) after(keyword string) string {
+	text := st.src.text[st.begin:min(st.end, len(st.src.text))]
+	toks, err := scan(text)
+	if err != nil {
+		return st.Text
+	}
+	depth := 0
+	for _, t := range toks {
+		switch w := text[t.Start:t.End]; {
+		case w == "(":
+			depth++
+		case w == ")":
+			depth--
+		case depth == 0 && strings.EqualFold(w, keyword):
+			return strings.Trim(text[t.End:], " \t\r\n\f;")
+		}
+	}
+	return st.Text
+}
+
+func (az *analyzer) createTableAs(stmt *Stmt) *CreateTableAs {
+	if sel := stmt.Node.GetSelectStmt(); sel != nil {
+		into := intoOf(sel)
+		plain := proto.Clone(stmt.Node).(*pg_query.Node)
+		for s := plain.GetSelectStmt(); s != nil; s = s.Larg {
+			s.IntoClause = nil
+		}
+		out := az.into(into)
+		out.Query = az.inner(stmt, plain)
+		return out
+	}
+	c := stmt.Node.GetCreateTableAsStmt()
+	out := az.into(c.Into)
+	out.IfNotExists = c.IfNotExists
+	out.Query = az.inner(stmt, c.Query)
+	out.Query.Text = stmt.after("as")
+	switch out.Query.Kind {
+	case Select, ExecuteStmt:
+	default:
+		panic(refusedError(out.Query))
+	}
+	return out
+}
+
+func (az *analyzer) into(i *pg_query.IntoClause) *CreateTableAs {
+	q := az.qname(i.Rel)
+	if i.TableSpaceName != "" {
+		az.unsupported(i.Rel.Location, "TABLESPACE")
+	}
+	if i.AccessMethod != "" {
+		az.unsupported(i.Rel.Location, "USING access method")
+	}
+	return &CreateTableAs{Schema: q.Schema, Name: q.Name, Temp: az.persistence(i.Rel), Columns: stringList(i.ColNames), With: az.with(i.Options), NoData: i.SkipData, Loc: q.Loc}
+}
+
+func (az *analyzer) persistence(v *pg_query.RangeVar) (temp bool) {
+	switch v.Relpersistence {
+	case "t":
+		return true
+	case "u":
+		az.unsupported(v.Location, "UNLOGGED")
+	}
+	return false
+}
+
+func (az *analyzer) with(opts []*pg_query.Node) map[string]string {
+	if len(opts) == 0 {
+		return nil
+	}
+	out := map[string]string{}
+	for _, n := range opts {
+		d := n.GetDefElem()
+		name := strings.ToLower(d.Defname)
+		if d.Defnamespace != "" {
+			name = strings.ToLower(d.Defnamespace) + "." + name
+		}
+		if _, dup := out[name]; dup {
+			az.fail(pgerr.InvalidParameterValue, d.Location, "parameter %q specified more than once", name)
+		}
+		value := "true"
+		if d.Arg.GetNode() != nil {
+			value = defText(d)
+		}
+		out[name] = value
+	}
+	return out
+}
+
+func (az *analyzer) createView(stmt *Stmt, v *pg_query.ViewStmt) *CreateView {
+	q := az.qname(v.View)
+	if v.WithCheckOption != pg_query.ViewCheckOption_NO_CHECK_OPTION && v.WithCheckOption != pg_query.ViewCheckOption_VIEW_CHECK_OPTION_UNDEFINED {
+		az.unsupported(-1, "WITH CHECK OPTION")
+	}
+	if len(v.Options) > 0 {
+		az.unsupported(-1, "WITH options of a view")
+	}
+	out := &CreateView{Schema: q.Schema, Name: q.Name, Replace: v.Replace, Temp: az.persistence(v.View), Columns: stringList(v.Aliases), Loc: q.Loc}
+	out.Query = az.inner(stmt, v.Query)
+	if out.Query.Kind != Select {
+		panic(refusedError(out.Query))
+	}
+	out.Text = stmt.after("as")
+	return out
+}
+
+func (az *analyzer) createSchema(c *pg_query.CreateSchemaStmt) *CreateSchema {
+	if len(c.SchemaElts) > 0 {
+		az.unsupported(-1, "CREATE SCHEMA with elements")
+	}
+	name := c.Schemaname
+	if name == "" && c.Authrole != nil {
+		name = c.Authrole.Rolename
+	}
+	return &CreateSchema{Name: name, IfNotExists: c.IfNotExists}
+}
+
+var dropObjects = map[pg_query.ObjectType]string{
+	pg_query.ObjectType_OBJECT_TABLE: "table", pg_query.ObjectType_OBJECT_VIEW: "view", pg_query.ObjectType_OBJECT_SCHEMA: "schema",
+}
+
+func (az *analyzer) drop(d *pg_query.DropStmt) *Drop {
+	what := dropObjects[d.RemoveType]
+	if what == "" {
+		az.unsupported(-1, "DROP %s", objectName(d.RemoveType))
+	}
+	out := &Drop{What: what, IfExists: d.MissingOk, Cascade: d.Behavior == pg_query.DropBehavior_DROP_CASCADE}
+	for _, n := range d.Objects {
+		names := stringList(n.GetList().GetItems())
+		if s := n.GetString_(); s != nil {
+			names = []string{s.Sval}
+		}
+		out.Names = append(out.Names, az.nameList(names))
+	}
+	return out
+}
+
+func (az *analyzer) nameList(names []string) QName {
+	switch len(names) {
+	case 1:
+		return QName{Name: names[0]}
+	case 2:
+		return QName{Schema: names[0], Name: names[1]}
+	}
+	panic(pgerr.Newf(pgerr.FeatureNotSupported, "cross-database references are not implemented: %s", strings.Join(names, ".")))
+}
+
+func (az *analyzer) truncate(t *pg_query.TruncateStmt) *Truncate {
+	out := &Truncate{RestartIdentity: t.RestartSeqs, Cascade: t.Behavior == pg_query.DropBehavior_DROP_CASCADE}
+	for _, n := range t.Relations {
+		out.Tables = append(out.Tables, az.qname(n.GetRangeVar()))
+	}
+	return out
+}
+
+func (az *analyzer) comment(c *pg_query.CommentStmt) *Comment {
+	out := &Comment{What: strings.ToLower(objectName(c.Objtype))}
+	names := stringList(c.Object.GetList().GetItems())
+	if s := c.Object.GetString_(); s != nil {
+		names = []string{s.Sval}
+	}
+	switch c.Objtype {
+	case pg_query.ObjectType_OBJECT_COLUMN:
+		if len(names) < 2 {
+			panic(pgerr.New(pgerr.SyntaxError, "column name must be qualified"))
+		}
+		out.Column, names = names[len(names)-1], names[:len(names)-1]
+	case pg_query.ObjectType_OBJECT_TABLE, pg_query.ObjectType_OBJECT_VIEW, pg_query.ObjectType_OBJECT_SCHEMA, pg_query.ObjectType_OBJECT_DATABASE:
+	default:
+		az.unsupported(-1, "COMMENT ON %s", objectName(c.Objtype))
+	}
+	out.Name = az.nameList(names)
+	if c.Comment != "" {
+		text := c.Comment
+		out.Text = &text
+	}
+	return out
+}
+
+// alter recognises ALTER statements. Renames are returned; the rest is refused by name.
+func (az *analyzer) alter(stmt *Stmt) (any, error) {
+	switch x := stmt.Node.GetNode().(type) {
+	case *pg_query.Node_RenameStmt:
+		r := x.RenameStmt
+		out := &Alter{What: strings.ToLower(objectName(r.RenameType)), NewName: r.Newname, Action: "rename", IfExists: r.MissingOk}
+		switch r.RenameType {
+		case pg_query.ObjectType_OBJECT_COLUMN:
+			out.What, out.Action, out.Column = strings.ToLower(objectName(r.RelationType)), "rename column", r.Subname
+			out.Name = az.qname(r.Relation)
+		case pg_query.ObjectType_OBJECT_SCHEMA:
+			out.Name = QName{Name: r.Subname}
+		default:
+			out.Name = az.qname(r.Relation)
+		}
+		return out, nil
+	case *pg_query.Node_AlterObjectSchemaStmt:
+		a := x.AlterObjectSchemaStmt
+		if a.Relation == nil {
+			return nil, refusedError(stmt)
+		}
+		return &Alter{What: strings.ToLower(objectName(a.ObjectType)), Name: az.qname(a.Relation), NewName: a.Newschema, Action: "set schema", IfExists: a.MissingOk}, nil
+	case *pg_query.Node_AlterTableStmt:
+		t := x.AlterTableStmt
+		e := pgerr.Newf(pgerr.FeatureNotSupported, "%s %s is not supported", stmt.Tag, alterAction(t))
+		return nil, e
+	}
+	return nil, refusedError(stmt)
+}
+
+func alterAction(t *pg_query.AlterTableStmt) string {
+	if len(t.Cmds) == 0 {
+		return ""
+	}
+	name := t.Cmds[0].GetAlterTableCmd().GetSubtype().String()
+	return strings.ToUpper(alterWords.Replace(strings.TrimPrefix(name, "AT_")))
+}
+
+var alterWords = strings.NewReplacer("AddColumn", "ADD COLUMN", "DropColumn", "DROP COLUMN", "AlterColumnType", "ALTER COLUMN TYPE", "ColumnDefault", "ALTER COLUMN SET DEFAULT",
+	"DropNotNull", "ALTER COLUMN DROP NOT NULL", "SetNotNull", "ALTER COLUMN SET NOT NULL", "AddConstraint", "ADD CONSTRAINT", "DropConstraint", "DROP CONSTRAINT",
+	"ChangeOwner", "OWNER TO", "SetRelOptions", "SET", "ResetRelOptions", "RESET", "EnableRowSecurity", "ENABLE ROW LEVEL SECURITY", "_", " ")
+
+// types of serial columns.
+var serialTypes = map[string]uint32{
+	"serial": pgtype.Int4, "serial4": pgtype.Int4, "bigserial": pgtype.Int8, "serial8": pgtype.Int8, "smallserial": pgtype.Int2, "serial2": pgtype.Int2,
+}

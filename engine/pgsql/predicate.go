@@ -1,0 +1,158 @@
+package pgsql
+
+// flipped mirrors an operator.
+var flipped = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+// pushPredicates hands the conjuncts of a condition that compare a source's column with values to that source, for pruning.
+// The condition must hold for every row of the sources that can reach the result; all its comparisons reject NULL, so outer joins do not matter,
+// except for IS NULL, which is taken only where the source is not null-extended.
+func (az *analyzer) pushPredicates(cond *expr, rels []*relEntry, s *scope) {
+	for _, c := range cond.conjuncts() {
+		if c.cmp == nil {
+			continue
+		}
+		if col, p := predicateOf(c.cmp); col != nil {
+			for _, r := range rels {
+				if r == col.rel {
+					if p.op == "isnull" {
+						continue
+					}
+					r.preds = append(r.preds, p)
+				}
+			}
+		}
+	}
+}
+
+// pendingPred is a predicate whose values are still expressions.
+type pendingPred struct {
+	column int
+	op     string
+	values []*expr
+}
+
+// predicateOf reads column op value, either way round.
+func predicateOf(c *comparison) (*expr, pendingPred) {
+	left := c.left.originColumn()
+	switch c.op {
+	case "isnull", "isnotnull":
+		if left != nil {
+			return left, pendingPred{column: left.col, op: c.op}
+		}
+		return nil, pendingPred{}
+	case "in":
+		if left == nil {
+			return nil, pendingPred{}
+		}
+		for _, v := range c.list {
+			if !v.isConstantLike() {
+				return nil, pendingPred{}
+			}
+		}
+		return left, pendingPred{column: left.col, op: "in", values: c.list}
+	case "any":
+		if left == nil || !c.right.isConstantLike() {
+			return nil, pendingPred{}
+		}
+		return left, pendingPred{column: left.col, op: "any", values: []*expr{c.right}}
+	}
+	if flipped[c.op] == "" {
+		return nil, pendingPred{}
+	}
+	if left != nil && c.right != nil && c.right.isConstantLike() {
+		return left, pendingPred{column: left.col, op: c.op, values: []*expr{c.right}}
+	}
+	if c.right != nil {
+		if right := c.right.originColumn(); right != nil && c.left.isConstantLike() {
+			return right, pendingPred{column: right.col, op: flipped[c.op], values: []*expr{c.left}}
+		}
+	}
+	return nil, pendingPred{}
+}
+
+// settlePreds turns pending predicates into the ones that the caller sees.
+func (az *analyzer) settlePreds(r *relEntry) {
+	for _, p := range r.preds {
+		out := Predicate{Column: p.column, Op: p.op}
+		for _, v := range p.values {
+			a := az.arg(v)
+			az.settleArg(a)
+			out.Values = append(out.Values, a)
+		}
+		r.use.Preds = append(r.use.Preds, out)
+	}
+	r.preds = nil
+}
+
+// keyValues are the values of WHERE full identifier = values, nil when the condition is anything else.
+func (az *analyzer) keyValues(where *expr, r *relEntry) []*Arg {
+	key := r.use.Relation.Key
+	if where == nil || len(key) == 0 {
+		return nil
+	}
+	conjuncts := where.conjuncts()
+	if len(conjuncts) != len(key) {
+		return nil
+	}
+	out := make([]*Arg, len(key))
+	for _, c := range conjuncts {
+		if c.cmp == nil {
+			return nil
+		}
+		col, p := predicateOf(c.cmp)
+		if col == nil || col.rel != r || c.cmp.left != col && c.cmp.right != col || p.op != "=" && (p.op != "in" || len(p.values) != 1) {
+			return nil
+		}
+		v := p.values[0]
+		if v.kind != kConst && v.kind != kParam {
+			return nil
+		}
+		found := false
+		for i, k := range key {
+			if k == p.column && out[i] == nil {
+				out[i] = az.arg(v)
+				found = true
+			}
+		}
+		if !found {
+			return nil
+		}
+	}
+	return out
+}
+
+// pointLookup recognises SELECT columns FROM one table WHERE full identifier = values.
+func (az *analyzer) pointLookup(n *selNode, q *Query) *KeyEquality {
+	if !n.simpleButLimit() || n.offset != nil || len(n.from) != 1 || len(n.from[0].rels) != 1 || len(az.rels) != 1 || len(n.with) > 0 || n.ties {
+		return nil
+	}
+	if n.limit != nil && (n.limit.kind != kConst || n.limit.null || n.limit.lit == "0") {
+		return nil
+	}
+	r := n.from[0].rels[0]
+	switch {
+	case r.use.Relation.Kind == Table && r.use.Func == nil:
+	case r.use.Func != nil && r.use.Func.Name == "table_at" && len(r.use.Args) == 2:
+	default:
+		return nil
+	}
+	keys := az.keyValues(n.where, r)
+	if keys == nil {
+		return nil
+	}
+	k := &KeyEquality{Rel: r.index, Key: keys}
+	if r.use.Func != nil {
+		k.AsOf = r.use.Args[1]
+	}
+	for _, t := range n.targets {
+		if t.e.kind != kColumn || t.e.rel != r || t.e.typ != r.column(t.e.col).Type || r.column(t.e.col).Hidden {
+			return nil
+		}
+		k.Output = append(k.Output, t.e.col)
+	}
+	return k
+}
+
+func (n *selNode) simpleButLimit() bool {
+	return n.op == "" && n.values == nil && !n.grouped && !n.distinct && len(n.distinctOn) == 0 && n.scope.wins == 0 && n.scope.srfs == 0
+}
