@@ -244,17 +244,19 @@ func (gs *groupScan) close() {
 	}
 }
 
-// seekGap is from how many rows on a gap is passed by the offset index instead of page by page.
-const seekGap = 4096
+// seekGap is from how many bytes on a gap is passed by the offset index instead of page by page: a seek reads a buffer
+// anew, the other way inflates every page.
+const seekGap = 64 << 10
 
 // pass moves a column's stream over the rows that nobody wanted.
 func (gs *groupScan) pass(rd file.ColumnChunkReader, leaf int) error {
 	gap := gs.at - gs.read
-	if gap < seekGap {
-		return skipRows(rd, gap)
+	if gap == 0 {
+		return nil
 	}
-	if pages, err := gs.r.pagesOf(gs.src, gs.group, leaf); err != nil || pages == nil {
-		return skipRows(rd, gap) // no usable offset index
+	pages, err := gs.r.pagesOf(gs.src, gs.group, leaf)
+	if err != nil || pages == nil || pages[pageOf(pages, gs.at)].offset-pages[pageOf(pages, gs.read)].offset < seekGap {
+		return skipRows(rd, gap)
 	}
 	// The dictionary page is read with the first page; a seek behind it would miss it.
 	if !rd.HasNext() {
