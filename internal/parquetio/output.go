@@ -9,7 +9,6 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
-	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/apache/iceberg-go"
 
 	"github.com/nordisk/skade-pg/internal/keyindex"
@@ -36,7 +35,7 @@ type output struct {
 	path    string
 	file    storeio.Pending
 	counted *countingFile
-	pq      *pqarrow.FileWriter
+	pq      sink
 	rows    int64
 	stats   []columnStats
 	index   *keyindex.Builder
@@ -67,7 +66,7 @@ func (w *Writer) newOutput(n int, rows int64) (*output, error) {
 		return nil, fmt.Errorf("create data file: %w", err)
 	}
 	out := &output{o: &w.o, schema: w.schema, path: path, file: f, counted: &countingFile{Pending: f}, stats: newStats(w.o.Schema), keyCols: w.sortCols}
-	out.pq, err = pqarrow.NewFileWriter(w.schema, out.counted, w.properties(rows), pqarrow.DefaultWriterProps())
+	out.pq, err = newSink(w.schema, out.counted, w.properties(rows))
 	if err != nil {
 		_ = f.Abort()
 		return nil, fmt.Errorf("begin data file: %w", err)
