@@ -56,13 +56,17 @@ func (c *Conn) discard() {
 	c.db.open.Add(-1)
 }
 
+// streamBuffer is how far DuckDB runs ahead of the reader. It counts 16 bytes for a string of any length, so the default of
+// 1 MB would let 60,000 long strings pile up (D2). Far smaller values stall DuckDB.
+const streamBuffer = "256KB"
+
 func (c *Conn) prepareSession(ctx context.Context) error {
+	sql := "SET SESSION streaming_buffer_size = " + quoteLiteral(streamBuffer)
 	if p := c.db.opts.SearchPath; p != "" {
-		if _, err := c.exec(ctx, "SET SESSION search_path = "+quoteLiteral(p)); err != nil {
-			return err
-		}
+		sql += "; SET SESSION search_path = " + quoteLiteral(p)
 	}
-	return nil
+	_, err := c.exec(ctx, sql)
+	return err
 }
 
 // SetTimeZone sets the session time zone by IANA name ("UTC", "Europe/Oslo"). 22023 when there is no such zone.

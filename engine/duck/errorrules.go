@@ -57,7 +57,7 @@ var errorRules = []errorRule{
 	rule("Out of Range", `string of size`, fixed(pgerr.ProgramLimitExceeded, "requested length too large")),
 	rule("Out of Range", `factorial`, fixed(pgerr.NumericValueOutOfRange, "value overflows numeric format")),
 	// Resources.
-	rule("", `(?i)temp(orary)? director|max_temp_directory_size|offload`, func([]string) *pgerr.Error { return tempLimit() }),
+	rule("", `max_temp_directory_size|failed to offload`, func([]string) *pgerr.Error { return tempLimit() }),
 	rule("Out of Memory", `.`, func([]string) *pgerr.Error { return outOfMemory() }),
 	rule("", `(?i)max_expression_depth|expression.*depth|Maximum .*depth`, func([]string) *pgerr.Error {
 		return pgerr.New(pgerr.StatementTooComplex, "stack depth limit exceeded")

@@ -80,11 +80,12 @@ func TestErrorsUnknown(t *testing.T) {
 func TestOutOfMemory(t *testing.T) {
 	db := openTest(t, Options{MemoryLimit: 64 << 20, TempDir: t.TempDir(), TempLimit: 4 << 20})
 	c := connTest(t, db)
-	_, err := rowsOf(c, "SELECT max(rn) FROM (SELECT row_number() OVER (ORDER BY repeat('x', 100) || i DESC) AS rn FROM range(1000000) t(i))", request{})
+	_, err := rowsOf(c, "SELECT length(string_agg(repeat('x', 1000), '')) FROM range(1000000)", request{})
 	require.Equal(t, pgerr.ProgramLimitExceeded, pgerr.CodeOf(err), "%v", err)
 	require.NotEmpty(t, pgerr.As(err).Hint)
 	noLeak(t, pgerr.As(err))
-	_, err = rowsOf(c, "SELECT length(string_agg(repeat('x', 1000), '')) FROM range(1000000)", request{})
-	require.Equal(t, pgerr.ProgramLimitExceeded, pgerr.CodeOf(err), "%v", err)
 	require.Equal(t, [][]string{{"1"}}, textOf(t, c, "SELECT 1"))
+	full := MapError(parseEngineError(`{"exception_type":"Out of Memory","exception_message":"failed to offload data block of size 256.0 KiB (1.0 MiB/1.0 MiB used).\nThis limit was set by the 'max_temp_directory_size' setting."}`))
+	require.Equal(t, pgerr.ProgramLimitExceeded, full.Code)
+	require.Contains(t, full.Message, "temporary file")
 }

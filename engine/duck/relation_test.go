@@ -243,3 +243,12 @@ func TestRelationRunsStatement(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 }
+
+func oneBatch(rec arrow.RecordBatch) RelationFunc {
+	return func(context.Context) (iter.Seq2[arrow.RecordBatch, error], error) {
+		return func(yield func(arrow.RecordBatch, error) bool) {
+			rec.Retain()
+			yield(rec, nil)
+		}, nil
+	}
+}

@@ -97,6 +97,19 @@ func TestStreamResume(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
+// TestStreamWide: a chunk larger than DuckDB's stream buffer still passes.
+func TestStreamWide(t *testing.T) {
+	c := connTest(t, openTest(t, Options{}))
+	cols := make([]string, 400)
+	for i := range cols {
+		cols[i] = fmt.Sprintf("'a rather long string ' || (i + %d)", i)
+	}
+	rows, err := rowsOf(c, "SELECT "+strings.Join(cols, ", ")+" FROM range(6000) t(i)", request{})
+	require.NoError(t, err)
+	require.Len(t, rows, 6000)
+	require.Len(t, rows[0], 400)
+}
+
 // TestStreamNoAllocation holds D4.
 func TestStreamNoAllocation(t *testing.T) {
 	db := openTest(t, Options{})
@@ -206,7 +219,7 @@ func TestLockDown(t *testing.T) {
 		"COPY (SELECT 1) TO '" + filepath.Join(other, "x.csv") + "'", "ATTACH '" + filepath.Join(other, "x.db") + "'", "EXPORT DATABASE '" + other + "'",
 		"INSTALL httpfs", "LOAD httpfs", "SELECT * FROM read_csv('https://example.com/x.csv')", "SELECT * FROM glob('/etc/*')",
 		"SET memory_limit = '1GB'", "SET threads = 64", "SET enable_external_access = true", "SET lock_configuration = false", "RESET allowed_directories",
-		"SET allowed_directories = ['/']", "SET temp_directory = '/'", "PRAGMA enable_profiling", "CREATE PERSISTENT SECRET s (TYPE s3)",
+		"SET allowed_directories = ['/']", "SET temp_directory = '/'", "SET profiling_output = '/tmp/x'", "PRAGMA profiling_output = '/tmp/x'", "SET enable_profiling = 'json'", "CREATE PERSISTENT SECRET s (TYPE s3)",
 	} {
 		_, err := c.Exec(context.Background(), sql)
 		if strings.HasPrefix(sql, "SELECT * FROM glob") && err == nil {
