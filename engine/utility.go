@@ -54,7 +54,7 @@ func (s *session) simpleCommand(b binding) (commandFunc, error) {
 	}
 	switch u := b.p.util.(type) {
 	case *pgsql.Set:
-		return func(_ context.Context, w pgwire.Writer) (string, error) { return s.set(w, u) }, nil
+		return func(_ context.Context, w pgwire.Writer) (string, error) { return s.set(w, u, b.p.stmt.Tag) }, nil
 	case *pgsql.Discard:
 		return func(context.Context, pgwire.Writer) (string, error) { return s.discard(u) }, nil
 	case *pgsql.Prepare:
@@ -103,7 +103,7 @@ func (s *session) notify(channel, payload string) error {
 }
 
 // set runs SET, RESET and SET TRANSACTION.
-func (s *session) set(w pgwire.Writer, u *pgsql.Set) (string, error) {
+func (s *session) set(w pgwire.Writer, u *pgsql.Set, tag string) (string, error) {
 	switch {
 	case u.Transaction != nil && u.Name == "transaction":
 		if !s.tx.explicit {
@@ -121,10 +121,6 @@ func (s *session) set(w pgwire.Writer, u *pgsql.Set) (string, error) {
 		}
 		return "SET", nil
 	case u.Reset:
-		tag := "RESET"
-		if strings.HasPrefix(strings.ToUpper(s.firstWord(u)), "SET") {
-			tag = "SET"
-		}
 		return tag, s.gucs.reset(u.Name)
 	}
 	if u.Local && !s.tx.explicit {
@@ -145,9 +141,6 @@ func (s *session) set(w pgwire.Writer, u *pgsql.Set) (string, error) {
 	}
 	return "SET", s.gucs.set(u.Name, u.Value, u.Local)
 }
-
-// firstWord tells SET x TO DEFAULT from RESET x: their tags differ.
-func (s *session) firstWord(u *pgsql.Set) string { return u.Verb }
 
 // show makes SHOW's rows.
 func (s *session) show(b binding, u *pgsql.Show) pgwire.Portal {
@@ -244,7 +237,7 @@ func (s *session) execute(ctx context.Context, b binding, u *pgsql.Execute) (pgw
 		return nil, pgerr.Newf(pgerr.SyntaxError, "wrong number of parameters for prepared statement \"%s\"", u.Name).
 			WithDetail("Expected %d parameters but got %d.", len(p.params), u.N)
 	}
-	as, err := pgsql.AnalyzeArgs(u, &resolver{ctx: ctx, s: s}, p.params)
+	as, err := u.Arguments(p.params, &resolver{ctx: ctx, s: s})
 	if err != nil {
 		return nil, err
 	}

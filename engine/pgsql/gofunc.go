@@ -2,34 +2,15 @@ package pgsql
 
 import (
 	"github.com/nordisk/skade-pg/internal/pgerr"
+	"github.com/nordisk/skade-pg/internal/scalarfn"
 )
 
-// Value is an argument or a result of a GoFunc.
-type Value struct {
-	Null bool
-	// I carries BIGINT, BOOLEAN (0, 1), TIMESTAMP and TIMESTAMPTZ (microseconds since 1970, UTC), DATE (days since 1970), TIME (microseconds) and INTERVAL's microseconds.
-	I int64
-	// Months and Days are an INTERVAL's other parts.
-	Months, Days int32
-	F            float64 // DOUBLE
-	S            string  // VARCHAR, BLOB
-	L            []Value // VARCHAR[]
-}
-
-// GoFunc is a scalar function that macros cannot express. engine/duck registers it with this name.
-type GoFunc struct {
-	// Name is the DuckDB function's name; names are unique (no overloads) and begin with "skade_".
-	Name string
-	// Args and Ret are DuckDB type names out of BIGINT, BOOLEAN, DOUBLE, VARCHAR, BLOB, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL and VARCHAR[].
-	Args []string
-	Ret  string
-	// Volatile functions are not folded.
-	Volatile bool
-	// NullIn functions are called with NULL arguments; the others yield NULL for them without a call.
-	NullIn bool
-	// Fn computes one row. args is reused between calls. An error is a *pgerr.Error; see RaiseText for callers that can only pass text.
-	Fn func(args []Value) (Value, error)
-}
+// Value and GoFunc are a scalar function's values and declaration: what macros cannot express. engine/duck registers a GoFunc under its
+// name, which begins with "skade_". An *pgerr.Error it returns reaches the client as itself.
+type (
+	Value  = scalarfn.Value
+	GoFunc = scalarfn.Func
+)
 
 // GoFuncs lists the functions to register before InitSQL runs.
 func GoFuncs() []GoFunc {
