@@ -34,9 +34,11 @@ func TestCompact(t *testing.T) {
 		k.Do(t, id, func(tt *warehouse.TxTable) error { return tt.DeleteEquality(ctx, []int{1}, rowsOf(names, []any{20})) })
 		delete(m, 20)
 		sameRows(t, k, id, m.texts())
+		start := k.Metadata(t, id).CurrentSnapshot().SequenceNumber
 		res, err := k.Warehouse.Compact(ctx, id, warehouse.CompactOptions{})
 		require.NoError(t, err)
 		require.Equal(t, 1, res.FilesAdded)
+		require.Equal(t, start, entries(t, k, id, iceberg.ManifestContentData)[0].SequenceNum(), "later equality deletes must reach the rows")
 		require.Equal(t, "replace", res.Record.Tables[0].Operation)
 		sameRows(t, k, id, m.texts())
 		_, set := k.Set(t, id)

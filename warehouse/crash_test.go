@@ -3,7 +3,9 @@ package warehouse_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -92,4 +94,66 @@ func zeroN(m model) []string {
 		rows = append(rows, []any{id, v, 0})
 	}
 	return texts(rows...)
+}
+
+// Power loss after COMMIT returned: every file that was not synced is lost. The commits survive all the same (C3),
+// because small files' bytes are in the store.
+func TestPowerLossAfterCommit(t *testing.T) {
+	bothVersions(t, func(t *testing.T, v int) {
+		var mu sync.Mutex
+		unsynced := map[string]bool{}
+		off := false
+		hooks := &storeio.Hooks{
+			Before: func(storeio.Op, string) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if off {
+					return storeio.ErrInjected
+				}
+				return nil
+			},
+			After: func(op storeio.Op, path string) {
+				mu.Lock()
+				defer mu.Unlock()
+				switch op {
+				case storeio.OpCreate:
+					unsynced[path] = true
+				case storeio.OpSync:
+					delete(unsynced, path)
+				}
+			},
+		}
+		dir := t.TempDir()
+		k := testkit.OpenWith(t, testkit.Options{Dir: dir, Sync: true, Hooks: hooks})
+		id := k.Table(t, "s.people", v, people())
+		var rows [][]any
+		m := model{}
+		for i := range 20_000 {
+			m[i] = fmt.Sprint(i * 7919 % 104729)
+			rows = append(rows, row(i, m[i]))
+		}
+		k.Append(t, id, rowsOf(people(), rows...))
+		k.Do(t, id, func(tt *warehouse.TxTable) error {
+			_, err := tt.DeleteKeys(ctx, keyBatch(tt, 1, 2, 3))
+			require.NoError(t, err)
+			_, err = tt.Upsert(ctx, rowsOf(people(), row(4, "new")), warehouse.Replace)
+			return err
+		})
+		for _, key := range []int{1, 2, 3} {
+			delete(m, key)
+		}
+		m[4] = "new"
+		mu.Lock()
+		off = true
+		mu.Unlock()
+		k.Close()
+		lost := 0
+		for p := range unsynced {
+			if err := os.Remove(p); err == nil {
+				lost++
+			}
+		}
+		require.Positive(t, lost, "small files are not synced one by one")
+		sameRows(t, testkit.OpenWith(t, testkit.Options{Dir: dir}), id, m.texts())
+	})
 }

@@ -13,30 +13,32 @@ import (
 
 func TestSavepoints(t *testing.T) {
 	bothVersions(t, func(t *testing.T, v int) {
-		for _, flush := range []bool{false, true} {
+		// rows before the mark in memory or in a file, rows after it in memory or in a file
+		for mode := range 4 {
+			early, flush := mode&1 != 0, mode&2 != 0
 			k := testkit.Open(t)
 			id := k.Table(t, "s.people", v, people())
 			k.Append(t, id, rowsOf(people(), person(1, "a", 1)))
 			tx := k.Warehouse.Begin(ctx, warehouse.TxOptions{})
 			tt, err := tx.Table(ctx, id)
 			require.NoError(t, err)
-			maybeFlush := func() {
-				if flush {
+			maybeFlush := func(now bool) {
+				if now {
 					_, err := tt.Live(ctx)
 					require.NoError(t, err)
 				}
 			}
 			require.NoError(t, tt.Append(ctx, rowsOf(people(), person(2, "b", 2))))
-			maybeFlush()
+			maybeFlush(early)
 			one := tx.Savepoint()
 			require.NoError(t, tt.Append(ctx, rowsOf(people(), person(3, "c", 3))))
 			_, err = tt.DeleteKeys(ctx, keyBatch(tt, 1, 2))
 			require.NoError(t, err)
-			maybeFlush()
+			maybeFlush(flush)
 			two := tx.Savepoint()
 			_, err = tt.Upsert(ctx, rowsOf(people(), person(1, "A", 1), person(3, "C", 3)), warehouse.Replace)
 			require.NoError(t, err)
-			maybeFlush()
+			maybeFlush(flush)
 			require.NoError(t, tx.RollbackTo(two))
 			look := func() []string {
 				set, err := tt.Live(ctx)
