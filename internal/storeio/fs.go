@@ -238,10 +238,10 @@ func (f *FS) mkdirAll(dir string) error {
 
 // syncDirs makes the entries of dir durable, and dir itself when this FS made it.
 func (f *FS) syncDirs(dir string) error {
+	if err := f.syncPath(OpSyncDir, dir); err != nil {
+		return err
+	}
 	for {
-		if err := f.syncPath(OpSyncDir, dir); err != nil {
-			return err
-		}
 		f.mu.Lock()
 		_, fresh := f.mu.fresh[dir]
 		f.mu.Unlock()
@@ -254,11 +254,7 @@ func (f *FS) syncDirs(dir string) error {
 		}
 		f.mu.Lock()
 		delete(f.mu.fresh, dir)
-		_, more := f.mu.fresh[parent]
 		f.mu.Unlock()
-		if !more {
-			return nil
-		}
 		dir = parent
 	}
 }

@@ -264,6 +264,9 @@ func (c *handleCache) opened(h *handle) {
 	var victims []*handle
 	c.mu.Lock()
 	c.mu.open[h] = struct{}{}
+	if _, ok := c.mu.byPath[h.path]; !ok { // evicted once, and read again by who kept it
+		c.mu.byPath[h.path] = h
+	}
 	for len(c.mu.open) > c.limit {
 		var victim *handle
 		sample := 0
@@ -316,6 +319,12 @@ func (c *handleCache) closeIf(match func(*handle) bool) {
 	var victims []*handle
 	c.mu.Lock()
 	for _, h := range c.mu.byPath {
+		if match(h) {
+			victims = append(victims, h)
+			c.dropLocked(h)
+		}
+	}
+	for h := range c.mu.open {
 		if match(h) {
 			victims = append(victims, h)
 			c.dropLocked(h)
