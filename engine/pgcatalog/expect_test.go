@@ -22,6 +22,9 @@ type answer struct {
 	Name, SQL string
 	Columns   []string
 	Types     []uint32
+	Mods      []int32
+	Tables    []uint32
+	AttNums   []uint16
 	Rows      [][]string
 	Error     string
 }

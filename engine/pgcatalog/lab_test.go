@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nordisk/skade-pg/engine/duck"
+	"github.com/nordisk/skade-pg/engine/pgsql"
 )
 
 // testSession is a superuser's session in schema sales' database.
@@ -73,7 +75,8 @@ func newLab(t testing.TB, objects *Objects) *lab {
 	l := &lab{t: t, catalog: New(Options{Owner: "postgres", Database: "postgres"}), session: &testSession{path: []string{"public"}}, ids: map[string]string{}}
 	l.snap = l.catalog.Snapshot(objects)
 	var err error
-	l.db, err = duck.Open(duck.Options{TempDir: t.TempDir(), Scalars: labScalars(l.catalog), InitSQL: append(InitSQL(), shims...)})
+	l.db, err = duck.Open(duck.Options{TempDir: t.TempDir(), Scalars: labScalars(l.catalog), Funcs: pgsql.GoFuncs(),
+		InitSQL: slices.Concat(pgsql.InitSQL(), InitSQL(), shims)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.db.Close()) })
 	l.conn, err = l.db.Conn(context.Background())
@@ -134,40 +137,47 @@ func (l *lab) query(sql string, types []uint32) ([][]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		for len(msgs) > 0 {
-			n := binary.BigEndian.Uint32(msgs[1:])
-			rows = append(rows, l.dataRow(msgs[5:n+1], types))
-			msgs = msgs[n+1:]
-		}
+		rows = append(rows, dataRows(msgs)...)
 		if done {
-			return rows, nil
+			return l.names(rows, types), nil
 		}
 	}
 }
 
-// dataRow reads a DataRow message; values of reg* types become names, as the engine does.
-func (l *lab) dataRow(msg []byte, types []uint32) []string {
-	var cells []string
-	for i := range int(binary.BigEndian.Uint16(msg)) {
-		if i == 0 {
-			msg = msg[2:]
+// dataRows reads DataRow messages in text format. NULL is \N.
+func dataRows(msgs []byte) [][]string {
+	var rows [][]string
+	for len(msgs) > 0 {
+		end := binary.BigEndian.Uint32(msgs[1:]) + 1
+		msg := msgs[7:end]
+		cells := make([]string, binary.BigEndian.Uint16(msgs[5:]))
+		for i := range cells {
+			n := int32(binary.BigEndian.Uint32(msg))
+			msg = msg[4:]
+			if n < 0 {
+				cells[i] = `\N`
+				continue
+			}
+			cells[i], msg = string(msg[:n]), msg[n:]
 		}
-		n := int32(binary.BigEndian.Uint32(msg))
-		msg = msg[4:]
-		if n < 0 {
-			cells = append(cells, `\N`)
-			continue
-		}
-		v := string(msg[:n])
-		msg = msg[n:]
-		for _, r := range regTypes {
-			if r.oid == types[i] {
-				v = l.snap.RegOut(l.session, r.oid, parseOID(v))
+		rows = append(rows, cells)
+		msgs = msgs[end:]
+	}
+	return rows
+}
+
+// names turns values of reg* types into names, as the engine does.
+func (l *lab) names(rows [][]string, types []uint32) [][]string {
+	for _, row := range rows {
+		for i := range row {
+			for _, r := range regTypes {
+				if r.oid == types[i] && row[i] != `\N` {
+					row[i] = l.snap.RegOut(l.session, r.oid, parseOID(row[i]))
+				}
 			}
 		}
-		cells = append(cells, v)
 	}
-	return cells
+	return rows
 }
 
 // value runs a query of one value.

@@ -26,6 +26,9 @@ type result struct {
 	SQL     string     `json:"sql"`
 	Columns []string   `json:"columns,omitempty"`
 	Types   []uint32   `json:"types,omitempty"`
+	Mods    []int32    `json:"mods,omitempty"`
+	Tables  []uint32   `json:"tables,omitempty"` // RowDescription's table OIDs and attribute numbers
+	AttNums []uint16   `json:"attnums,omitempty"`
 	Rows    [][]string `json:"rows,omitempty"` // NULL is "\N"
 	Error   string     `json:"error,omitempty"`
 }
@@ -244,17 +247,24 @@ func query(ctx context.Context, conn *pgx.Conn, names map[string]string, name, s
 		}
 		return n
 	})
-	results, err := conn.PgConn().Exec(ctx, sql).ReadAll()
-	if err != nil {
+	results := conn.PgConn().Exec(ctx, sql)
+	var rows [][][]byte
+	for results.NextResult() {
+		reader := results.ResultReader()
+		for _, f := range reader.FieldDescriptions() {
+			r.Columns = append(r.Columns, f.Name)
+			r.Types = append(r.Types, f.DataTypeOID)
+			r.Mods = append(r.Mods, f.TypeModifier)
+			r.Tables = append(r.Tables, f.TableOID)
+			r.AttNums = append(r.AttNums, f.TableAttributeNumber)
+		}
+		rows = reader.Read().Rows
+	}
+	if err := results.Close(); err != nil {
 		r.Error = err.Error()
 		return r
 	}
-	last := results[len(results)-1]
-	for _, f := range last.FieldDescriptions {
-		r.Columns = append(r.Columns, f.Name)
-		r.Types = append(r.Types, f.DataTypeOID)
-	}
-	for _, row := range last.Rows {
+	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, v := range row {
 			if v == nil {

@@ -1,0 +1,13 @@
+CREATE SCHEMA sales;
+CREATE TABLE sales.orders (id bigint PRIMARY KEY, ts timestamptz, d date, amt numeric(12,2), note text, tags text[], doc jsonb, uid uuid, iv interval, f real, g double precision, b boolean, by bytea, sm smallint, i integer, vc varchar(20), tm time);
+INSERT INTO sales.orders SELECT n, timestamptz '2026-01-01 00:00+00' + n * interval '1 minute', date '2026-01-01' + n, n * 1.5, 'n' || n, array['a', 'b' || n], '{"k": 1, "a": [1, 2]}', ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid, interval '1 day 02:03:00', n / 2.0, n * 2.5, n % 2 = 0, '\x00ff', n % 3, n * 10, 'v' || n, time '10:11:12' FROM generate_series(1, 6) n;
+CREATE TABLE t (a int PRIMARY KEY, b text, c int);
+INSERT INTO t VALUES (1, 'one', 10), (2, 'two', 20), (3, NULL, 30), (4, 'four', 10);
+CREATE TABLE u (a int, n numeric(10,3), s varchar(5));
+INSERT INTO u VALUES (1, 1.5, 'x'), (2, 2.25, 'y'), (2, NULL, 'z'), (5, 100, NULL);
+CREATE TABLE "Mixed" ("X" int, x int, "order" text);
+INSERT INTO "Mixed" VALUES (1, 2, 'o');
+CREATE TABLE k2 (a int, b text, v int, PRIMARY KEY (a, b));
+INSERT INTO k2 VALUES (1, 'x', 1), (1, 'y', 2), (2, 'x', 3);
+CREATE VIEW v AS SELECT a, b, c * 2 AS c2 FROM t WHERE a < 4;
+CREATE VIEW sales.ov AS SELECT id, amt FROM sales.orders;
