@@ -2,6 +2,12 @@ package catalog
 
 import (
 	"bytes"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -168,4 +174,28 @@ func FuzzHistoryKey(f *testing.F) {
 			_ = newState().remove(key)
 		}
 	})
+}
+
+// Values written by format version 1 must decode for ever: testdata/values-v1.txt holds one of every kind.
+func TestGoldenValues(t *testing.T) {
+	data, err := os.ReadFile("testdata/values-v1.txt")
+	if os.IsNotExist(err) && os.Getenv("SKADE_WRITE_GOLDEN") != "" {
+		var b strings.Builder
+		for _, kind := range slices.Sorted(maps.Keys(samples())) {
+			fmt.Fprintf(&b, "%c %x\n", kind, samples()[kind])
+		}
+		require.NoError(t, os.WriteFile("testdata/values-v1.txt", []byte(b.String()), 0o644))
+		return
+	}
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	require.Len(t, lines, len(samples()))
+	for _, line := range lines {
+		value, err := hex.DecodeString(line[2:])
+		require.NoError(t, err)
+		require.Equal(t, samples()[line[0]], value, "kind %c", line[0])
+		back, err := again(value)
+		require.NoError(t, err)
+		require.Equal(t, value, back)
+	}
 }

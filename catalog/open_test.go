@@ -169,11 +169,13 @@ func TestDamage(t *testing.T) {
 		})
 	}
 	stores := map[string]func(t *testing.T, path string){
-		"empty":          func(t *testing.T, p string) { require.NoError(t, os.Truncate(p, 0)) },
-		"three bytes":    func(t *testing.T, p string) { require.NoError(t, os.Truncate(p, 3)) },
-		"one page":       func(t *testing.T, p string) { require.NoError(t, os.Truncate(p, 4096)) },
-		"four pages":     func(t *testing.T, p string) { require.NoError(t, os.Truncate(p, 4*4096)) },
-		"text":           func(t *testing.T, p string) { require.NoError(t, os.WriteFile(p, bytes.Repeat([]byte("hello "), 9999), 0o644)) },
+		"empty":       func(t *testing.T, p string) { require.NoError(t, os.Truncate(p, 0)) },
+		"three bytes": func(t *testing.T, p string) { require.NoError(t, os.Truncate(p, 3)) },
+		"one page":    func(t *testing.T, p string) { require.NoError(t, os.Truncate(p, 4096)) },
+		"four pages":  func(t *testing.T, p string) { require.NoError(t, os.Truncate(p, 4*4096)) },
+		"text": func(t *testing.T, p string) {
+			require.NoError(t, os.WriteFile(p, bytes.Repeat([]byte("hello "), 9999), 0o644))
+		},
 		"zeros":          func(t *testing.T, p string) { require.NoError(t, os.WriteFile(p, make([]byte, 1<<16), 0o644)) },
 		"both meta gone": func(t *testing.T, p string) { overwrite(t, p, 0, make([]byte, 2*4096)) },
 		"pages shuffled": func(t *testing.T, p string) {
