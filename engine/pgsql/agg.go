@@ -362,9 +362,6 @@ func simpleAgg(fn string) func(*aggCall) *expr {
 		if len(a.c.args) > 0 {
 			x := a.c.args[0]
 			e.prec, e.scale, e.loose, e.dims = x.prec, x.scale, x.loose, x.dims
-			if e.typ == x.typ {
-				e.mod = x.mod
-			}
 		}
 		return e
 	}
@@ -415,6 +412,7 @@ func offsetAgg(fn string) func(*aggCall) *expr {
 		e := simpleAgg(fn)(a)
 		if len(a.c.args) == 3 {
 			commonShape(e, []*expr{a.c.args[0], a.c.args[2]})
+			e.mod = -1
 		}
 		return e
 	}
@@ -495,7 +493,7 @@ func varAgg(fn string) func(*aggCall) *expr {
 		square := call(pgtype.Numeric, "($1 * $2)", decimalCast(x, max(19, x.prec), x.scale), x)
 		sum := a.piece(pgtype.Numeric, "sum", x)
 		sum2 := a.piece(pgtype.Numeric, "sum", square)
-		return exactNumeric("skade_num_var("+quote(fn)+", CAST($1 AS VARCHAR), CAST($2 AS VARCHAR), CAST($3 AS VARCHAR))",
+		return exactNumeric("skade_num_var("+quote(fn)+", $1, CAST($2 AS VARCHAR), CAST($3 AS VARCHAR))",
 			a.piece(pgtype.Int8, "count", x), sum, sum2)
 	}
 }

@@ -139,8 +139,11 @@ func category(oid uint32) (cat byte, preferred bool) {
 	return 'U', false
 }
 
-// isArray reports a true array type (not int2vector, oidvector, name).
+// elemType is the element type of a true array (not int2vector, oidvector, name), else 0.
 func elemType(oid uint32) uint32 {
+	if oid == pgtype.Int2Vector || oid == pgtype.OIDVector {
+		return 0
+	}
 	if t := catalog().types[oid]; t != nil && t.category == 'A' && t.elem != 0 {
 		return t.elem
 	}

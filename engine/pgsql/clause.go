@@ -276,7 +276,9 @@ func (s *scope) distinctClause(n *selNode, sel *pg_query.SelectStmt) {
 	defer func() { s.clause = "" }()
 	for _, d := range sel.DistinctClause {
 		_, e := s.clauseItem(n, d, "DISTINCT ON", true)
-		n.distinctOn = append(n.distinctOn, e)
+		at := *e
+		at.loc = nodeLocation(d)
+		n.distinctOn = append(n.distinctOn, &at)
 	}
 	// ORDER BY must begin with the DISTINCT ON expressions.
 	seen := map[string]bool{}
@@ -290,7 +292,14 @@ func (s *scope) distinctClause(n *selNode, sel *pg_query.SelectStmt) {
 		}
 		sql := k.e.sql()
 		if !seen[sql] {
-			s.az.fail(pgerr.InvalidColumnReference, k.e.loc, "SELECT DISTINCT ON expressions must match initial ORDER BY expressions")
+			loc := n.distinctOn[0].loc
+			for _, d := range n.distinctOn {
+				if !matched[d.sql()] {
+					loc = d.loc
+					break
+				}
+			}
+			s.az.fail(pgerr.InvalidColumnReference, loc, "SELECT DISTINCT ON expressions must match initial ORDER BY expressions")
 		}
 		matched[sql] = true
 	}
@@ -312,11 +321,6 @@ func (s *scope) checkGrouping(n *selNode) {
 				cols[o.rel][o.col] = true
 			}
 		})
-	}
-	for _, f := range n.from {
-		for _, it := range f.ns {
-			_ = it
-		}
 	}
 	dependent := func(e *expr) bool {
 		if sets || e.rel == nil || len(e.rel.use.Relation.Key) == 0 || e.rel.use.Relation.Kind == View {

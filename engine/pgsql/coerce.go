@@ -40,11 +40,11 @@ func (s *scope) coerce(e *expr, typ uint32, mod int32, ctx coercionContext) (*ex
 	if e.typ == pgtype.Record && typ == pgtype.Record {
 		return e, true
 	}
-	ok, relabel := coercePath(e.typ, typ, ctx)
+	ok, _ := coercePath(e.typ, typ, ctx)
 	if !ok {
 		return e, false
 	}
-	c := s.convert(e, typ, mod, ctx, relabel)
+	c := s.convert(e, typ, mod, ctx)
 	return s.applyMod(c, typ, mod, ctx), true
 }
 
@@ -228,17 +228,12 @@ func commonShape(out *expr, es []*expr) {
 	}
 	ints := 0
 	out.prec, out.scale = 0, 0
-	same := true
-	for i, e := range es {
+	for _, e := range es {
 		out.scale = max(out.scale, e.scale)
 		ints = max(ints, e.prec-e.scale)
 		out.loose = out.loose || e.loose
-		if i > 0 && (e.scale != es[0].scale) && !(e.kind == kConst && e.null) {
-			same = false
-		}
 	}
 	out.prec = min(38, ints+out.scale)
-	out.loose = out.loose || !same
 	out.mod = -1
 	if len(es) > 0 {
 		out.mod = es[0].mod
@@ -265,7 +260,7 @@ func shapeNumeric(e *expr, mod int32) {
 var intDigits = map[uint32]int{pgtype.Int2: 5, pgtype.Int4: 10, pgtype.Int8: 19}
 
 // convert writes the cast from e.typ to typ, which exists.
-func (s *scope) convert(e *expr, typ uint32, mod int32, ctx coercionContext, relabel bool) *expr {
+func (s *scope) convert(e *expr, typ uint32, mod int32, ctx coercionContext) *expr {
 	out := s.convertValue(e, typ, mod, ctx)
 	if out == e {
 		c := *e
@@ -275,15 +270,6 @@ func (s *scope) convert(e *expr, typ uint32, mod int32, ctx coercionContext, rel
 	if typ != pgtype.Numeric && typ != pgtype.BPChar {
 		out.show = nil
 	}
-	if out.kind == kConst && e.kind == kConst && out.typ != e.typ && !isString(e.typ) {
-		// the literal's text is that of the old type
-		out = call(typ, "CAST($1 AS "+duckType(typ, mod)+")", e)
-		out.loc = e.loc
-		if typ == pgtype.Numeric {
-			out.prec, out.scale = intDigits[e.typ], 0
-		}
-	}
-	_ = relabel
 	return out
 }
 
@@ -322,6 +308,13 @@ func (s *scope) convertValue(e *expr, typ uint32, mod int32, ctx coercionContext
 	case pgtype.Time:
 		if from == pgtype.Interval {
 			return call(typ, "skade_fn.interval_time($1)", e)
+		}
+		if from == pgtype.TimestampTZ {
+			return call(typ, "CAST(CAST($1 AS TIMESTAMP) AS TIME)", e)
+		}
+	case pgtype.Float4, pgtype.Float8:
+		if e.kind == kConst && (from == pgtype.Numeric || intDigits[from] > 0) {
+			return s.literal(e.lit, typ, -1, e.loc, ctx)
 		}
 	}
 	if isOIDLike(from) && isOIDLike(typ) {
@@ -496,9 +489,9 @@ func arrayText(e *expr) *expr {
 	v := &expr{kind: kColumn, typ: elem, mod: e.mod, ident: "v", prec: e.prec, scale: e.scale, loose: e.loose, fields: e.fields}
 	inner := textOf(v)
 	if e.dims > 1 {
-		return call(pgtype.Text, "skade_fn.array2_out(list_transform($1, w -> list_transform(w, v -> skade_fn.array_item($2))))", e, inner)
+		return call(pgtype.Text, "skade_fn.array2_out(list_transform($1, lambda w: list_transform(w, lambda v: skade_fn.array_item($2))))", e, inner)
 	}
-	return call(pgtype.Text, "skade_fn.array_out(list_transform($1, v -> skade_fn.array_item($2)))", e, inner)
+	return call(pgtype.Text, "skade_fn.array_out(list_transform($1, lambda v: skade_fn.array_item($2)))", e, inner)
 }
 
 func (s *scope) convertArray(e *expr, from, to, typ uint32, ctx coercionContext) *expr {
@@ -507,15 +500,15 @@ func (s *scope) convertArray(e *expr, from, to, typ uint32, ctx coercionContext)
 		return &c
 	}
 	v := &expr{kind: kColumn, typ: from, mod: -1, ident: "v", prec: e.prec, scale: e.scale, loose: e.loose}
-	conv := s.convert(v, to, -1, ctx, false)
+	conv := s.convert(v, to, -1, ctx)
 	var out *expr
 	if e.dims > 1 {
-		out = call(typ, "list_transform($1, w -> list_transform(w, v -> $2))", e, conv)
+		out = call(typ, "list_transform($1, lambda w: list_transform(w, lambda v: $2))", e, conv)
 	} else if conv.kind == kColumn {
 		c := *e
 		out = &c
 	} else {
-		out = call(typ, "list_transform($1, v -> $2)", e, conv)
+		out = call(typ, "list_transform($1, lambda v: $2)", e, conv)
 	}
 	out.prec, out.scale, out.loose, out.dims = conv.prec, conv.scale, conv.loose, e.dims
 	return out
@@ -528,8 +521,8 @@ func (s *scope) fromString(e *expr, typ uint32, mod int32) *expr {
 	}
 	if te := elemType(typ); te != 0 {
 		v := &expr{kind: kColumn, typ: pgtype.Text, mod: -1, ident: "v"}
-		conv := s.convert(v, te, -1, explicitCoercion, false)
-		out := call(typ, "list_transform(skade_array_in($1), v -> $2)", e, conv)
+		conv := s.convert(v, te, -1, explicitCoercion)
+		out := call(typ, "list_transform(skade_array_in($1), lambda v: $2)", e, conv)
 		out.prec, out.scale, out.loose = conv.prec, conv.scale, conv.loose
 		return out
 	}

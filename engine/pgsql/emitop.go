@@ -8,6 +8,8 @@ import (
 
 // operTemplates write an operator by "name(left,right)"; * stands for any type. The first match counts.
 var operTemplates = parseOperators(`
+=(jsonb,jsonb)    (skade_jsonb_key($1) = skade_jsonb_key($2))
+<>(jsonb,jsonb)   (skade_jsonb_key($1) <> skade_jsonb_key($2))
 =(*,*)            ($1 = $2)
 <>(*,*)           ($1 <> $2)
 <(*,*)            ($1 < $2)
@@ -94,19 +96,19 @@ var operTemplates = parseOperators(`
 ->>(jsonb,text)   skade_json_get_text($1, $2)
 ->>(json,int4)    skade_json_at_text($1, CAST($2 AS BIGINT))
 ->>(jsonb,int4)   skade_json_at_text($1, CAST($2 AS BIGINT))
-#>(json,_text)    skade_json_path($1, CAST(to_json($2) AS VARCHAR))
-#>(jsonb,_text)   skade_jsonb_path($1, CAST(to_json($2) AS VARCHAR))
-#>>(json,_text)   skade_json_path_text($1, CAST(to_json($2) AS VARCHAR))
-#>>(jsonb,_text)  skade_json_path_text($1, CAST(to_json($2) AS VARCHAR))
+#>(json,_text)    skade_json_path($1, $2)
+#>(jsonb,_text)   skade_jsonb_path($1, $2)
+#>>(json,_text)   skade_json_path_text($1, $2)
+#>>(jsonb,_text)  skade_json_path_text($1, $2)
 ?(jsonb,text)     skade_jsonb_exists($1, $2)
-?|(jsonb,_text)   skade_jsonb_exists_any($1, CAST(to_json($2) AS VARCHAR))
-?&(jsonb,_text)   skade_jsonb_exists_all($1, CAST(to_json($2) AS VARCHAR))
+?|(jsonb,_text)   skade_jsonb_exists_any($1, $2)
+?&(jsonb,_text)   skade_jsonb_exists_all($1, $2)
 @>(jsonb,jsonb)   skade_jsonb_contains($1, $2)
 <@(jsonb,jsonb)   skade_jsonb_contains($2, $1)
 -(jsonb,text)     skade_jsonb_delete($1, $2)
 -(jsonb,int4)     skade_jsonb_delete_at($1, CAST($2 AS BIGINT))
--(jsonb,_text)    skade_jsonb_delete_keys($1, CAST(to_json($2) AS VARCHAR))
-#-(jsonb,_text)   skade_jsonb_delete_path($1, CAST(to_json($2) AS VARCHAR))
+-(jsonb,_text)    skade_jsonb_delete_keys($1, $2)
+#-(jsonb,_text)   skade_jsonb_delete_path($1, $2)
 
 @>(anyarray,anyarray)  list_has_all($1, $2)
 <@(anyarray,anyarray)  list_has_all($2, $1)
@@ -267,7 +269,7 @@ func (s *scope) regex(p *expr) *expr {
 		}
 		text, err := translateRegex(p.lit)
 		if err != nil {
-			s.az.check(err, p.loc)
+			s.az.check(err, -1)
 		}
 		return constant(pgtype.Text, text, p.loc)
 	}

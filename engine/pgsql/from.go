@@ -231,7 +231,7 @@ func outputCols(n *selNode) []*nsCol {
 
 func (s *scope) rangeSubselect(r *pg_query.RangeSubselect) *fromItem {
 	if r.Alias == nil {
-		e := s.az.errorAt(pgerr.SyntaxError, -1, "subquery in FROM must have an alias")
+		e := s.az.errorAt(pgerr.SyntaxError, s.az.openParen(r.Subquery), "subquery in FROM must have an alias")
 		if sel := r.Subquery.GetSelectStmt(); sel != nil && len(sel.ValuesLists) > 0 {
 			e.Message = "VALUES in FROM must have an alias"
 			e.Hint = "For example, FROM (VALUES ...) [AS] foo."
@@ -244,6 +244,22 @@ func (s *scope) rangeSubselect(r *pg_query.RangeSubselect) *fromItem {
 	sub := s.subScope(r.Lateral)
 	n := s.az.selectNode(r.Subquery, sub, selectOptions{})
 	return s.selectItem(n, name, colnames, r.Lateral)
+}
+
+// openParen is the parenthesis before a subquery, which the tree does not record.
+func (az *analyzer) openParen(n *pg_query.Node) int32 {
+	first := int32(-1)
+	eachNode(n.ProtoReflect(), func(m any) {
+		if node, ok := m.(*pg_query.Node); ok {
+			if loc := nodeLocation(node); loc > 0 {
+				first = leftmost(first, loc)
+			}
+		}
+	})
+	if first < 0 || int(first) > len(az.src.text) {
+		return -1
+	}
+	return int32(strings.LastIndexByte(az.src.text[:first], '('))
 }
 
 // subScope is the level of a subquery in FROM: it sees the outer levels, and the items to its left only when LATERAL.

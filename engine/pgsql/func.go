@@ -324,7 +324,7 @@ func (s *scope) emitFunction(c *candidate, names []string, args funcArgs, f *pg_
 	case p.kind == 'a' || p.kind == 'w' && f.Over != nil || f.Over != nil:
 		return s.aggOrWindow(call)
 	case p.kind == 'w':
-		s.az.fail(pgerr.WindowingError, f.Location, "window function %s requires an OVER clause", call.name)
+		s.az.fail(pgerr.WrongObjectType, f.Location, "window function %s requires an OVER clause", call.name)
 	}
 	s.plainCallOnly(call)
 	return s.scalarCall(call)

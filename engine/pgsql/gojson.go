@@ -282,6 +282,24 @@ func jsonEqual(a, b string) bool {
 	return x.rescale(s).c.Cmp(y.rescale(s).c) == 0
 }
 
+// jsonKey is a jsonb's text with its numbers in one form, so that equal values have equal texts.
+func jsonKey(s string) string {
+	kind := jsonKind(s)
+	switch kind {
+	case '{', '[':
+		ms := jsonMembers(s)
+		for i := range ms {
+			ms[i].value = jsonKey(ms[i].value)
+		}
+		return writeMembers(kind, ms)
+	case '0':
+		if strings.Contains(s, ".") {
+			return strings.TrimRight(strings.TrimRight(s, "0"), ".")
+		}
+	}
+	return s
+}
+
 func jsonbExists(s, key string) bool {
 	switch jsonKind(s) {
 	case '{':
@@ -513,6 +531,7 @@ func vfn(name string, args []string, f func(a []Value) Value) GoFunc {
 var jsonFuncs = []GoFunc{
 	fn("skade_json_in", types(dV), dV, func(a []Value) (Value, error) { return a[0], pgenc.CheckJSON([]byte(a[0].S)) }),
 	fn("skade_jsonb_in", types(dV), dV, func(a []Value) (Value, error) { return jsonb(a[0].S) }),
+	vfn("skade_jsonb_key", types(dV), func(a []Value) Value { return Value{S: jsonKey(a[0].S)} }),
 	vfn("skade_json_get", types(dV, dV), func(a []Value) Value { return jsonRaw(jsonField(a[0].S, a[1].S)) }),
 	vfn("skade_jsonb_get", types(dV, dV), func(a []Value) Value { return jsonRaw(jsonField(a[0].S, a[1].S)) }),
 	vfn("skade_json_at", types(dV, dI), func(a []Value) Value { return jsonRaw(jsonAt(a[0].S, a[1].I)) }),

@@ -127,7 +127,7 @@ func (d decimal) bigFloat(prec uint) *big.Float {
 }
 
 func fromBigFloat(f *big.Float, scale int) (decimal, error) {
-	text := f.Text('f', scale+1)
+	text := f.Text('f', scale+20)
 	d, err := parseDecimal(text)
 	if err != nil {
 		return d, err
@@ -503,7 +503,6 @@ var numericFuncs = []GoFunc{
 		b, err := pgenc.ParseBool([]byte(a[0].S))
 		return boolValue(b), err
 	}),
-	fn("skade_cbrt", types(dD), dD, func(a []Value) (Value, error) { return Value{F: math.Cbrt(a[0].F)}, nil }),
 	fn("skade_shl", types(dI, dI, dI), dI, func(a []Value) (Value, error) {
 		n := uint(a[1].I) & uint(a[2].I-1)
 		switch a[2].I {

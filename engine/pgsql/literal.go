@@ -376,7 +376,6 @@ func (az *analyzer) numericLiteral(text string, loc int32) *expr {
 			c.loose = true
 			return c
 		}
-		az.fail(pgerr.NumericValueOutOfRange, loc, "numeric value has more than 38 digits")
 	}
 	return e
 }
@@ -411,6 +410,11 @@ func constSQL(e *expr) string {
 	case pgtype.Int2, pgtype.Int8, pgtype.OID, pgtype.XID, pgtype.CID:
 		return "CAST(" + e.lit + " AS " + duckType(e.typ, -1) + ")"
 	case pgtype.Numeric:
+		if e.prec > 38 {
+			e := pgerr.New(pgerr.NumericValueOutOfRange, "numeric value has more than 38 digits")
+			e.Hint = "Numerics of skade-pg have at most 38 digits."
+			panic(e)
+		}
 		return "CAST(" + quote(e.lit) + " AS " + duckTypeOf(e) + ")"
 	case pgtype.Text, pgtype.Varchar, pgtype.BPChar, pgtype.Name, pgtype.Char, pgtype.Unknown, pgtype.JSON, pgtype.JSONB:
 		return quote(e.lit)

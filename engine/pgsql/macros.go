@@ -2,6 +2,7 @@ package pgsql
 
 // macros are the functions of FuncSchema in DuckDB's SQL. DuckDB's macros are not hygienic: a parameter may be evaluated more than once.
 var macros = []string{
+	"interval_micros(a) AS skade_interval_part(a, 'us')",
 	"div(a, b) AS CASE WHEN b = 0 THEN error('skade:22012 division by zero') ELSE a // b END",
 	"mod(a, b) AS CASE WHEN b = 0 THEN error('skade:22012 division by zero') ELSE a % b END",
 	"fdiv(a, b) AS CASE WHEN b = 0 THEN error('skade:22012 division by zero') ELSE a / b END",
@@ -41,7 +42,6 @@ var macros = []string{
 	"time_round(a, u) AS (TIME '00:00:00' + to_microseconds(skade_round_to(date_diff('microsecond', TIME '00:00:00', a), CAST(u AS BIGINT))))",
 	"time_interval(a) AS to_microseconds(date_diff('microsecond', TIME '00:00:00', a))",
 	"interval_time(a) AS (TIME '00:00:00' + to_microseconds(skade_fn.interval_micros(a)))",
-	"interval_micros(a) AS skade_interval_part(a, 'us')",
 	"utc_offset(a) AS skade_utc_offset(a)",
 	"timestamptz_out(a) AS skade_timestamptz_out(CAST(a AS TIMESTAMP), CASE WHEN isfinite(a) THEN CAST(date_part('timezone', a) AS BIGINT) ELSE 0 END)",
 	"timestamptz_json(a) AS skade_timestamptz_json(CAST(a AS TIMESTAMP), CASE WHEN isfinite(a) THEN CAST(date_part('timezone', a) AS BIGINT) ELSE 0 END)",

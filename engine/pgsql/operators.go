@@ -334,7 +334,7 @@ func (s *scope) likeExpr(op string, l, r, escape *expr, loc int32) *expr {
 			tmpl = "($1 " + word + " $2)"
 		} else {
 			if len([]rune(escape.lit)) > 1 {
-				e := s.az.errorAt(pgerr.InvalidEscapeSequence, escape.loc, "invalid escape string")
+				e := pgerr.New(pgerr.InvalidEscapeSequence, "invalid escape string")
 				e.Hint = "Escape string must be empty or one character."
 				panic(e)
 			}
@@ -375,7 +375,7 @@ func (s *scope) similar(a *pg_query.A_Expr) *expr {
 	var re *expr
 	if pattern.kind == kConst && !pattern.null {
 		text, err := similarRegex(pattern.lit, escape)
-		s.az.check(err, pattern.loc)
+		s.az.check(err, -1)
 		re = constant(pgtype.Text, text, pattern.loc)
 	} else {
 		re = call(pgtype.Text, "skade_similar($1, $2)", pattern, constant(pgtype.Text, escape, -1))
@@ -526,7 +526,7 @@ func (s *scope) emitPrefix(op *operRow, a *expr, loc int32) *expr {
 	case "|/":
 		e = call(op.result, "sqrt($1)", a)
 	case "||/":
-		e = call(op.result, "skade_cbrt($1)", a)
+		e = call(op.result, "cbrt($1)", a)
 	default:
 		s.az.unsupported(loc, "operator %s %s", op.name, typeName(op.right))
 	}

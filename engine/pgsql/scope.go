@@ -250,10 +250,22 @@ func levenshtein(a, b string) int {
 // columnRef is transformColumnRef.
 func (s *scope) columnRef(n *pg_query.ColumnRef) *expr {
 	names := make([]string, 0, len(n.Fields))
-	for _, f := range n.Fields {
+	for i, f := range n.Fields {
 		str := f.GetString_()
 		if str == nil {
-			s.az.fail(pgerr.FeatureNotSupported, n.Location, "row expansion via \"*\" is not supported here")
+			// table.* as a value is the whole row.
+			if i == 0 {
+				s.az.fail(pgerr.SyntaxError, n.Location, "row expansion via \"*\" is not supported here")
+			}
+			schema := ""
+			if i > 1 {
+				schema = names[i-2]
+			}
+			it, lvl := s.item(schema, names[i-1], n.Location)
+			if it == nil {
+				s.missingItem(schema, names[i-1], n.Location)
+			}
+			return s.wholeRow(it, lvl, n.Location)
 		}
 		names = append(names, str.Sval)
 	}

@@ -178,7 +178,8 @@ func (n *selNode) valuesColumn(i int) *expr {
 	first := n.values[0][i]
 	e := &expr{kind: kColumn, typ: first.typ, mod: first.mod, prec: first.prec, scale: first.scale, ident: "c" + strconv.Itoa(i+1), loc: first.loc}
 	for _, row := range n.values {
-		e.prec, e.scale, e.loose = max(e.prec, row[i].prec), max(e.scale, row[i].scale), e.loose || row[i].loose
+		e.loose = e.loose || row[i].loose || row[i].scale != first.scale
+		e.prec, e.scale = max(e.prec, row[i].prec), max(e.scale, row[i].scale)
 		if row[i].mod != e.mod {
 			e.mod = -1
 		}

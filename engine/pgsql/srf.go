@@ -19,6 +19,8 @@ type srfCall struct {
 	native string // a DuckDB table function for constant arguments, as a template over args
 	args   []*expr
 	rel    *relEntry
+	// column is the name of the one output column, when the function has one of its own.
+	column string
 }
 
 // extraProcs are functions outside pg_catalog that clients rely on.
@@ -162,6 +164,10 @@ func (s *scope) srfCall(c *funcCallInfo, inFrom bool) *expr {
 		}
 	}
 	call.name = c.name
+	switch c.name {
+	case "json_array_elements", "jsonb_array_elements", "json_array_elements_text", "jsonb_array_elements_text":
+		call.column = "value"
+	}
 	if !inFrom {
 		switch s.clause {
 		case "", "ORDER BY", "GROUP BY", "DISTINCT ON":
@@ -329,6 +335,9 @@ func (s *scope) functionItem(calls []*expr, funcNames []string, name string, col
 		if name != "" && len(calls) == 1 {
 			cn = name
 		}
+		if c.srf != nil && c.srf.column != "" {
+			cn = c.srf.column
+		}
 		it.cols = append(it.cols, &nsCol{name: cn, e: e})
 		outs = append(outs, out{i, -1})
 	}
@@ -394,7 +403,13 @@ func (s *scope) functionItem(calls []*expr, funcNames []string, name string, col
 
 func constantArgs(args []*expr) bool {
 	for _, a := range args {
-		if !a.isConstantLike() || a.kind == kConst && a.null {
+		// DuckDB cannot prepare a table function over parameters.
+		plain := a.isConstantLike()
+		a.walk(func(x *expr) bool {
+			plain = plain && x.kind != kParam && x.kind != kSession && !(x.kind == kConst && x.null)
+			return plain
+		})
+		if !plain {
 			return false
 		}
 	}

@@ -301,7 +301,23 @@ func (s *scope) caseExpr(c *pg_query.CaseExpr) *expr {
 	}
 	def = s.coerceCommon(def, typ, "CASE/ELSE")
 	all = append(all, def)
-	e := &expr{kind: kCall, typ: typ, mod: -1, loc: c.Location, text: []string{"CASE WHEN "}}
+	e := caseText(typ, conds, results, def)
+	e.loc = c.Location
+	commonShape(e, all)
+	if !mixedScales(all) {
+		return s.sameDecimal(e)
+	}
+	texts := make([]*expr, len(results))
+	for i, r := range results {
+		texts[i] = textOf(r)
+	}
+	e = s.sameDecimal(e)
+	e.show = caseText(pgtype.Text, conds, texts, textOf(def))
+	return e
+}
+
+func caseText(typ uint32, conds, results []*expr, def *expr) *expr {
+	e := &expr{kind: kCall, typ: typ, mod: -1, text: []string{"CASE WHEN "}}
 	for i := range results {
 		e.args = append(e.args, conds[i], results[i])
 		next := " WHEN "
@@ -312,8 +328,22 @@ func (s *scope) caseExpr(c *pg_query.CaseExpr) *expr {
 	}
 	e.args = append(e.args, def)
 	e.text = append(e.text, " END")
-	commonShape(e, all)
-	return s.sameDecimal(e)
+	return e
+}
+
+// mixedScales reports numerics that PostgreSQL would show with scales of their own.
+func mixedScales(es []*expr) bool {
+	first := -1
+	for _, e := range es {
+		if e.typ != pgtype.Numeric || e.kind == kConst && e.null {
+			continue
+		}
+		if e.show != nil || first >= 0 && e.scale != first {
+			return true
+		}
+		first = e.scale
+	}
+	return false
 }
 
 // sameDecimal fixes the DECIMAL of a numeric whose DuckDB type would otherwise be inferred.
@@ -338,7 +368,19 @@ func (s *scope) variadicCommon(name, tmpl string, nodes []*pg_query.Node, loc in
 	e := call(typ, tmpl, args...)
 	e.loc = loc
 	commonShape(e, args)
-	return s.sameDecimal(e)
+	if typ != pgtype.Numeric || name != "COALESCE" || !mixedScales(args) {
+		return s.sameDecimal(e)
+	}
+	texts := make([]*expr, len(args))
+	for i, a := range args {
+		texts[i] = textOf(a)
+		if a.kind == kConst && a.null {
+			texts[i] = nullConst(pgtype.Text, -1)
+		}
+	}
+	e = s.sameDecimal(e)
+	e.show = call(pgtype.Text, tmpl, texts...)
+	return e
 }
 
 func (s *scope) typeCast(c *pg_query.TypeCast) *expr {
@@ -412,7 +454,11 @@ func (az *analyzer) bind(b Bind) *expr {
 
 func (s *scope) valueFunction(f *pg_query.SQLValueFunction) *expr {
 	now := func(typ uint32) *expr {
-		e := call(typ, "CAST($1 AS "+duckType(typ, -1)+")", s.az.sessionValue(TransactionTimestamp, pgtype.TimestampTZ))
+		v := s.az.sessionValue(TransactionTimestamp, pgtype.TimestampTZ)
+		e := v
+		if typ != pgtype.TimestampTZ {
+			e = s.convert(v, typ, -1, explicitCoercion)
+		}
 		e.loc = f.Location
 		return s.applyMod(e, typ, f.Typmod, explicitCoercion)
 	}

@@ -119,7 +119,7 @@ select row_to_json(t) from t where a = 1
 select to_jsonb(t), json_agg(t) from t where a = 2 group by t.a
 select jsonb_set('{"a":1}', '{b}', '2'), jsonb_set('{"a":[1,2]}', '{a,0}', '9'), '{"a":1}'::jsonb || '{"b":2}', '{"a":1,"b":2}'::jsonb - 'a', '[1,2,3]'::jsonb - 1, '{"a":{"b":1}}'::jsonb #- '{a,b}', jsonb_pretty('{"a":[1,2]}'), jsonb_strip_nulls('{"a":null,"b":1}'), json_array_length('[1,2]'), jsonb_array_length('[]')
 select '{"a":1}'::jsonb @> '{"a":1}', '{"a":1,"b":2}'::jsonb @> '{"a":1}', '[1,2,3]'::jsonb @> '[2]', '{"a":1}'::jsonb <@ '{"a":1,"b":2}', '{"a":1}'::jsonb ?| array['a','x'], '{"a":1}'::jsonb ?& array['a','x'], '{"a":1}'::jsonb = '{"a":1.0}'::jsonb, '{"a":"x"}'::jsonb ->> 'a' = 'x'
-select * from json_each('{"a":1,"b":"x"}'), jsonb_array_elements('[1,{"a":2}]') e
+select * from json_each('{"a":1,"b":"x"}'), jsonb_array_elements('[1,{"a":2}]') e order by 1, 3
 select * from jsonb_array_elements_text('["a",1,null]'), json_object_keys('{"k":1}') k
 select jsonb_typeof('{}'), json_typeof('1'), jsonb_typeof('null'), json_extract_path_text('{"a":{"b":"c"}}', 'a', 'b'), jsonb_extract_path('{"a":{"b":1}}', 'a'), ('{"a":5}'::jsonb ->> 'a')::int + 1, ('{"a":5}'::jsonb -> 'a')::int
 # Queries
