@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"path/filepath"
 	"sort"
 	"strings"
 	"testing"
@@ -49,6 +50,9 @@ func openKit(t *testing.T, o changelog.Options) *kit {
 	t.Cleanup(func() {
 		require.NoError(t, wh.Close())
 		require.NoError(t, cat.Close())
+		left, err := filepath.Glob(filepath.Join(dir, "changes-*"))
+		require.NoError(t, err)
+		require.Empty(t, left, "spilled files are removed")
 	})
 	o.Catalog, o.Live, o.TempDir = cat, live, dir
 	k := &kit{t: t, ctx: ctx, cat: cat, live: live, wh: wh, r: changelog.New(o)}

@@ -31,7 +31,7 @@ func cutUnits(units []unit, f *liveset.File, rows *roaring.Bitmap, inserted bool
 	}
 	lo := uint64(0)
 	for taken := uint64(0); taken < card; {
-		hi := uint64(1) << 32
+		hi := uint64(rows.Maximum()) + 1
 		if taken+unitRows*3/2 < card {
 			p, _ := rows.Select(uint32(taken + unitRows))
 			hi = (uint64(p) + 1<<16) >> 16 << 16

@@ -17,7 +17,7 @@ type Options struct {
 	TempDir string
 	// Workers bounds the goroutines that decode files for one Result. 0 is GOMAXPROCS, at most 8.
 	Workers int
-	// BatchRows bounds the rows of a batch. 0 is 8,192.
+	// BatchRows bounds the rows of a batch. 0 is 32,768.
 	BatchRows int
 	// PartitionRows bounds the rows of one side of a step that are held in memory while they are paired. It is part of
 	// the order of a step (see the package comment): one value per warehouse. 0 is 4,194,304.
@@ -37,7 +37,7 @@ func New(o Options) *Reader {
 		o.Workers = min(runtime.GOMAXPROCS(0), 8)
 	}
 	if o.BatchRows <= 0 {
-		o.BatchRows = 8192
+		o.BatchRows = 32 << 10
 	}
 	if o.PartitionRows <= 0 {
 		o.PartitionRows = 4 << 20

@@ -1,6 +1,7 @@
 package lookup
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 
@@ -8,8 +9,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/compute"
 	"github.com/apache/iceberg-go"
-
-	"context"
 
 	"github.com/nordisk/skade-pg/internal/keyindex"
 )
@@ -86,7 +85,7 @@ func (k *Key) Literal(v iceberg.Literal) *Key {
 		return k
 	}
 	k.parts++
-	want := k.p.keyTypes[i]
+	want := k.p.b.keyTypes[i]
 	if !v.Type().Equals(want) {
 		to, err := v.To(want)
 		if err != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/iceberg-go"
 	"github.com/zeebo/xxh3"
 
 	"github.com/nordisk/skade-pg/liveset"
@@ -27,10 +26,19 @@ type Lookup struct {
 	opts Options
 	rows *rowCache
 
+	// scratch holds *probeScratch: what a probe needs beside its result.
+	scratch sync.Pool
+
 	mu struct {
 		sync.Mutex
 		prepared map[string]*Lookuper
 	}
+}
+
+type probeScratch struct {
+	keys [1][]byte
+	hits []liveset.Hit
+	key  []byte // of the row cache
 }
 
 // maxPrepared bounds the prepared targets kept; past it they are prepared afresh.
@@ -45,6 +53,7 @@ func New(o Options) *Lookup {
 	if o.CacheBytes > 0 {
 		l.rows = newRowCache(o.CacheBytes)
 	}
+	l.scratch.New = func() any { return &probeScratch{} }
 	l.mu.prepared = make(map[string]*Lookuper)
 	return l
 }
@@ -77,9 +86,6 @@ func (l *Lookup) Prepare(ctx context.Context, t Target) (*Lookuper, error) {
 	}
 	p := &Lookuper{l: l, b: b, set: t.Live, rows: l.rows, strict: t.Strict,
 		owner: xxh3.HashString(id), shape: xxh3.HashString(b.ref.UUID.String() + b.shape())}
-	for _, kid := range b.cols.KeyIDs {
-		p.keyTypes = append(p.keyTypes, keyType(b, kid))
-	}
 	if p.empty, err = emptyBatch(b.cols.Schema); err != nil {
 		return nil, err
 	}
@@ -103,15 +109,6 @@ func (l *Lookup) Prepare(ctx context.Context, t Target) (*Lookuper, error) {
 	return p, nil
 }
 
-func keyType(b *bound, id int) iceberg.Type {
-	for _, sc := range append([]*iceberg.Schema{b.ref.Metadata.CurrentSchema()}, b.ref.Metadata.Schemas()...) {
-		if t, ok := sc.FindTypeByID(id); ok {
-			return t
-		}
-	}
-	return iceberg.PrimitiveTypes.Int64
-}
-
 func emptyBatch(sc *arrow.Schema) (arrow.RecordBatch, error) {
 	cols := make([]arrow.Array, sc.NumFields())
 	for i, f := range sc.Fields() {
@@ -122,16 +119,15 @@ func emptyBatch(sc *arrow.Schema) (arrow.RecordBatch, error) {
 
 // Lookuper is one table at one state with one key. Safe for concurrent use.
 type Lookuper struct {
-	l        *Lookup
-	b        *bound
-	set      *liveset.Set
-	rows     *rowCache
-	keyTypes []iceberg.Type
-	empty    arrow.RecordBatch
-	owner    uint64 // names (table, snapshot, key, rows' schema) in the cache
-	shape    uint64 // names (table, rows' schema) in the cache
-	own      bool   // a transaction's own writes: nothing is kept under owner
-	strict   bool
+	l      *Lookup
+	b      *bound
+	set    *liveset.Set
+	rows   *rowCache
+	empty  arrow.RecordBatch
+	owner  uint64 // names (table, snapshot, key, rows' schema) in the cache
+	shape  uint64 // names (table, rows' schema) in the cache
+	own    bool   // a transaction's own writes: nothing is kept under owner
+	strict bool
 }
 
 // Columns returns the shape of rows and key.
@@ -172,22 +168,31 @@ func (p *Lookuper) none() arrow.RecordBatch {
 	return p.empty
 }
 
-// find answers from the cache, else probes, reads and keeps. The number of parts is a property of the encoded key's
-// length and kinds, so a prefix and a full key never share an entry: a prefix is one byte longer in the cache.
+// find answers from the cache, else probes, reads and keeps. A prefix never shares an entry with a full key: its number
+// of parts is added to the cache's key.
 func (p *Lookuper) find(ctx context.Context, key []byte, parts int) (arrow.RecordBatch, error) {
-	ck := key
+	s := p.l.scratch.Get().(*probeScratch)
+	defer p.l.scratch.Put(s)
+	cacheKey := key
 	if parts < len(p.b.kinds) {
-		ck = append(append(make([]byte, 0, len(key)+1), key...), byte(parts))
+		s.key = append(append(s.key[:0], key...), byte(parts))
+		cacheKey = s.key
 	}
 	if !p.own {
-		if rows := p.rows.get(p.owner, ck); rows != nil {
+		if rows := p.rows.get(p.owner, cacheKey); rows != nil {
 			return rows, nil
 		}
 	}
-	hits, err := p.probe(ctx, [][]byte{key}, parts)
+	s.keys[0] = key
+	hits, err := p.probe(ctx, s.hits[:0], s.keys[:], parts)
+	s.keys[0] = nil
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		clear(hits) // a pooled hit must not hold a file's description
+		s.hits = hits[:0]
+	}()
 	if p.strict && len(hits) > 1 {
 		return nil, fmt.Errorf("%w: %d rows", ErrSeveralRows, len(hits))
 	}
@@ -196,27 +201,27 @@ func (p *Lookuper) find(ctx context.Context, key []byte, parts int) (arrow.Recor
 		return nil, err
 	}
 	if !p.own {
-		p.rows.put(p.owner, ck, rows)
+		p.rows.put(p.owner, cacheKey, rows)
 	}
 	return rows, nil
 }
 
-// probe finds the live rows of keys of the given number of parts.
-func (p *Lookuper) probe(ctx context.Context, keys [][]byte, parts int) ([]liveset.Hit, error) {
-	var hits []liveset.Hit
+// probe appends the live rows of keys of the given number of parts.
+func (p *Lookuper) probe(ctx context.Context, dst []liveset.Hit, keys [][]byte, parts int) ([]liveset.Hit, error) {
+	live, ids := p.l.opts.Live, p.b.cols.KeyIDs
 	var err error
-	switch ids := p.b.cols.KeyIDs; {
+	switch {
 	case p.b.prefixOf != nil:
-		hits, err = p.l.opts.Live.ProbePrefix(ctx, p.b.ref, p.set, p.b.prefixOf, parts, keys)
+		dst, err = live.ProbePrefix(ctx, p.b.ref, p.set, p.b.prefixOf, parts, keys)
 	case parts < len(ids):
-		hits, err = p.l.opts.Live.ProbePrefix(ctx, p.b.ref, p.set, ids, parts, keys)
+		dst, err = live.ProbePrefix(ctx, p.b.ref, p.set, ids, parts, keys)
 	default:
-		hits, err = p.l.opts.Live.Probe(ctx, p.b.ref, p.set, ids, keys)
+		dst, err = live.AppendProbe(ctx, dst, p.b.ref, p.set, ids, keys)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("probe keys: %w", err)
 	}
-	return hits, nil
+	return dst, nil
 }
 
 // read returns the rows of hits. A single row is kept by its place, which no commit changes (K5).
@@ -224,9 +229,11 @@ func (p *Lookuper) read(ctx context.Context, hits []liveset.Hit) (arrow.RecordBa
 	if len(hits) == 0 {
 		return p.none(), nil
 	}
+	single := len(hits) == 1 && p.rows != nil && !p.own
 	var key []byte
-	if len(hits) == 1 && p.rows != nil {
-		key = rowKey(make([]byte, 0, 160), hits[0].File.File.Path, hits[0].Pos)
+	if single {
+		var buf [256]byte
+		key = rowKey(buf[:0], hits[0].File.File.Path, hits[0].Pos)
 		if rows := p.rows.get(p.shape, key); rows != nil {
 			return rows, nil
 		}
@@ -235,7 +242,7 @@ func (p *Lookuper) read(ctx context.Context, hits []liveset.Hit) (arrow.RecordBa
 	if err != nil {
 		return nil, fmt.Errorf("read found rows: %w", err)
 	}
-	if key != nil {
+	if single {
 		p.rows.put(p.shape, key, rows)
 	}
 	return rows, nil
@@ -259,7 +266,7 @@ func (p *Lookuper) LookupMany(ctx context.Context, keys arrow.RecordBatch) (arro
 			probes, ordinals = append(probes, k), append(ordinals, int64(i))
 		}
 	}
-	hits, err := p.probe(ctx, probes, parts)
+	hits, err := p.probe(ctx, nil, probes, parts)
 	if err != nil {
 		return nil, err
 	}

@@ -61,6 +61,7 @@ type bound struct {
 	snapshot *int64
 	cols     *Columns
 	kinds    []keyindex.Column
+	keyTypes []iceberg.Type
 	// prefixOf holds all identifier fields when the key is a strict leading part of them.
 	prefixOf []int
 }
@@ -128,12 +129,17 @@ func (b *bound) bindKey(sc *iceberg.Schema, t Target) error {
 	if len(fields) == 0 {
 		return ErrNoKey
 	}
-	for _, f := range fields {
+	for i, f := range fields {
+		// Keys are encoded in the newest type a column has had, whatever state is asked.
+		if t, ok := b.ref.Metadata.CurrentSchema().FindTypeByID(f.ID); ok {
+			f.Type = t
+			fields[i].Type = t
+		}
 		k, err := keyindex.ColumnOf(f.Type)
 		if err != nil {
 			return fmt.Errorf("%w: column %q of type %s: %w", ErrKeyType, f.Name, f.Type, err)
 		}
-		b.kinds, b.cols.KeyIDs = append(b.kinds, k), append(b.cols.KeyIDs, f.ID)
+		b.kinds, b.keyTypes, b.cols.KeyIDs = append(b.kinds, k), append(b.keyTypes, f.Type), append(b.cols.KeyIDs, f.ID)
 	}
 	if ids := sc.IdentifierFieldIDs; len(fields) < len(ids) && slices.Equal(ids[:len(fields)], b.cols.KeyIDs) {
 		b.prefixOf = ids
