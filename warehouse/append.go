@@ -13,7 +13,7 @@ import (
 // copied: its buffers must not change. A key that a live row has is *DuplicateKeyError, a NULL in a required column
 // *NotNullError; then nothing of rec was added.
 func (t *TxTable) Append(ctx context.Context, rec arrow.RecordBatch) error {
-	if err := t.tx.writable(); err != nil {
+	if err := t.writable(); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {

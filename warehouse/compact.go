@@ -81,6 +81,9 @@ func (c *compaction) run(ctx context.Context, tx *Tx, ident icetable.Identifier,
 	if err != nil {
 		return err
 	}
+	if t.unwritable != nil {
+		return t.unwritable
+	}
 	c.t, c.start, c.batch = t, t.baseMeta.CurrentSnapshot(), tx.w.opts.FS.NewBatch()
 	if c.start == nil {
 		return nil

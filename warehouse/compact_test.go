@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/iceberg-go"
 	icetable "github.com/apache/iceberg-go/table"
@@ -180,4 +181,22 @@ func tableFiles(t *testing.T, k *testkit.Kit, id icetable.Identifier) []string {
 	})
 	require.NoError(t, err)
 	return out
+}
+
+// What a crash leaves behind goes, what a snapshot names stays.
+func TestRemoveOrphans(t *testing.T) {
+	k := testkit.Open(t)
+	id := k.Table(t, "s.people", 3, people())
+	k.Append(t, id, rowsOf(people(), row(1, "a"), row(2, "b")))
+	k.Do(t, id, func(tt *warehouse.TxTable) error { _, err := tt.DeleteKeys(ctx, keyBatch(tt, 1)); return err })
+	root := storeio.PathOf(k.Metadata(t, id).Location())
+	require.NoError(t, os.WriteFile(filepath.Join(root, "data", "left.parquet"), []byte("x"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "metadata", "left-m0.avro"), []byte("x"), 0o600))
+	n, err := k.Warehouse.RemoveOrphans(ctx, id, time.Hour)
+	require.NoError(t, err)
+	require.Zero(t, n, "young files stay")
+	n, err = k.Warehouse.RemoveOrphans(ctx, id, -time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	sameRows(t, k, id, model{2: "b"}.texts())
 }

@@ -58,8 +58,8 @@ func (tx *Tx) CreateTable(ctx context.Context, c CreateTable) (*TxTable, error) 
 		return nil, err
 	}
 	t := &TxTable{tx: tx, key: catalog.TableKey(id.String()), ident: c.Ident, baseMeta: meta, baseSet: liveset.Empty()}
-	if err := t.setMetadata(meta); err != nil {
-		return nil, err
+	if t.setMetadata(meta); t.unwritable != nil {
+		return nil, t.unwritable
 	}
 	t.st = newState(t.keyed())
 	tx.names.tables[t.key] = t

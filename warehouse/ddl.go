@@ -179,7 +179,8 @@ func (tx *Tx) AlterTable(ctx context.Context, ident icetable.Identifier, updates
 		return fmt.Errorf("%w: %w", ErrInvalidTable, err)
 	}
 	before := t.tableMeta
-	if err := t.setMetadata(meta); err != nil {
+	if t.setMetadata(meta); t.unwritable != nil && before.unwritable == nil {
+		err := t.unwritable
 		t.tableMeta = before
 		return err
 	}

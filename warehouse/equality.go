@@ -17,7 +17,7 @@ import (
 // equals NULL). Rows of the base get an equality delete file, which costs no read at Commit but one for every reader
 // until compaction; rows of this transaction are suppressed. Float fields are refused, as by the spec.
 func (t *TxTable) DeleteEquality(ctx context.Context, fieldIDs []int, rec arrow.RecordBatch) error {
-	if err := t.tx.writable(); err != nil {
+	if err := t.writable(); err != nil {
 		return err
 	}
 	want, cols, err := t.equalityFields(fieldIDs)

@@ -45,6 +45,8 @@ type tableMeta struct {
 	keyCols   []int // of the identifier fields in the schema
 	keyArrow  *arrow.Schema
 	router    *router
+
+	unwritable error // nil when the table can be written
 }
 
 // spill is a row log on its way into data files. Its rows stay findable until they are.
@@ -62,9 +64,7 @@ func (tx *Tx) openTable(ctx context.Context, state *catalog.TableState) (*TxTabl
 		return nil, fmt.Errorf("load metadata of %v: %w", state.Ident, err)
 	}
 	t := &TxTable{tx: tx, key: state.Key, ident: state.Ident, base: state, baseMeta: meta}
-	if err := t.setMetadata(meta); err != nil {
-		return nil, err
-	}
+	t.setMetadata(meta)
 	t.opened, t.baseSet = t.tableMeta, liveset.Empty()
 	if id, ok := state.SnapshotID(); ok {
 		if t.baseSet, err = tx.w.opts.Live.At(ctx, t.Ref(), id); err != nil {
@@ -75,12 +75,18 @@ func (tx *Tx) openTable(ctx context.Context, state *catalog.TableState) (*TxTabl
 	return t, nil
 }
 
-// setMetadata derives what follows from the schema and the spec.
-func (t *TxTable) setMetadata(meta icetable.Metadata) error {
-	sc := meta.CurrentSchema()
-	as, err := parquetio.ArrowSchema(sc, false)
-	if err != nil {
-		return fmt.Errorf("arrow schema of %v: %w", t.ident, err)
+// setMetadata derives what follows from the schema and the spec. A table this package cannot write (format v1, a nested
+// identifier field, a type without an Arrow form) stays readable: unwritable says why.
+func (t *TxTable) setMetadata(meta icetable.Metadata) {
+	t.tableMeta = tableMeta{meta: meta, schema: meta.CurrentSchema(), keyArrow: arrow.NewSchema(nil, nil)}
+	t.unwritable = t.deriveMeta()
+}
+
+func (t *TxTable) deriveMeta() error {
+	sc := t.schema
+	var err error
+	if t.arrow, err = parquetio.ArrowSchema(sc, false); err != nil {
+		return fmt.Errorf("%w: arrow schema of %v: %w", ErrInvalidTable, t.ident, err)
 	}
 	ids := slices.Clone(sc.IdentifierFieldIDs)
 	fields, cols, err := fieldsOf(sc, ids)
@@ -89,15 +95,24 @@ func (t *TxTable) setMetadata(meta icetable.Metadata) error {
 	}
 	keyArrow := make([]arrow.Field, len(cols))
 	for i, c := range cols {
-		keyArrow[i] = as.Field(c)
+		keyArrow[i] = t.arrow.Field(c)
 	}
-	r, err := newRouter(sc, meta.PartitionSpec())
-	if err != nil {
+	t.keyIDs, t.keyFields, t.keyCols, t.keyArrow = ids, fields, cols, arrow.NewSchema(keyArrow, nil)
+	if t.router, err = newRouter(sc, t.meta.PartitionSpec()); err != nil {
 		return err
 	}
-	t.meta, t.schema, t.arrow, t.router = meta, sc, as, r
-	t.keyIDs, t.keyFields, t.keyCols, t.keyArrow = ids, fields, cols, arrow.NewSchema(keyArrow, nil)
+	if t.meta.Version() < 2 {
+		return fmt.Errorf("%w: tables of format version 1 are read-only", ErrInvalidTable)
+	}
 	return nil
+}
+
+// writable refuses writes to an ended or read-only transaction and to a table that cannot be written.
+func (t *TxTable) writable() error {
+	if err := t.tx.writable(); err != nil {
+		return err
+	}
+	return t.unwritable
 }
 
 // Ident is the table's name inside the transaction.
