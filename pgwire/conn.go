@@ -210,7 +210,9 @@ func (c *conn) idle() error {
 		return err
 	}
 	if cap(c.out) > maxIdleOut {
+		giveBuffer(c.out)
 		c.out = nil
 	}
+	c.in.release()
 	return nil
 }

@@ -115,9 +115,11 @@ func (cw *copyWriter) Write(p []byte) (int, error) {
 	}
 	defer cw.w.mu.Unlock()
 	c := cw.w.c
-	c.out = append(c.out, msgCopyData)
-	c.out = binary.BigEndian.AppendUint32(c.out, uint32(len(p)+4))
-	c.out = append(c.out, p...)
+	var head [5]byte
+	head[0] = msgCopyData
+	binary.BigEndian.PutUint32(head[1:], uint32(len(p)+4))
+	c.gather(head[:])
+	c.gather(p)
 	if len(c.out) >= flushAt {
 		if err := c.flushOut(true); err != nil {
 			return 0, err

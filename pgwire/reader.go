@@ -64,14 +64,21 @@ func (f *frameReader) fill(n int) error {
 	return nil
 }
 
-// grow makes room in a full buffer for n bytes from r on, but not more than readStep beyond twice what is there.
+// grow makes room in a full buffer for n bytes from r on: in a pooled buffer while that suffices, else not more than
+// readStep beyond twice what is there.
 func (f *frameReader) grow(n int) {
 	have := f.w - f.r
 	if n <= len(f.buf) {
 		copy(f.buf, f.buf[f.r:f.w])
 	} else {
-		bigger := make([]byte, min(n, 2*have+readStep))
+		var bigger []byte
+		if n <= bigBuffer {
+			bigger = takeBuffer()
+		} else {
+			bigger = make([]byte, min(n, 2*have+readStep))
+		}
 		copy(bigger, f.buf[f.r:f.w])
+		giveBuffer(f.buf)
 		f.buf = bigger
 	}
 	f.r, f.w = 0, have
@@ -79,7 +86,9 @@ func (f *frameReader) grow(n int) {
 
 // next returns the next message. body is valid until the following call. io.EOF means that the client closed between messages.
 func (f *frameReader) next() (typ byte, body []byte, err error) {
-	f.release()
+	if len(f.buf) > bigBuffer {
+		f.release()
+	}
 	if err := f.fill(5); err != nil {
 		return 0, nil, err
 	}
@@ -103,9 +112,10 @@ func (f *frameReader) next() (typ byte, body []byte, err error) {
 	return typ, body, nil
 }
 
-// release gives a large buffer back once nothing in it is needed.
+// release gives a large buffer back once nothing in it is needed (W6). The last message's body ends with it.
 func (f *frameReader) release() {
 	if f.r == f.w && len(f.buf) > idleBuffer {
+		giveBuffer(f.buf)
 		f.buf, f.r, f.w = f.small[:], 0, 0
 	}
 }

@@ -54,7 +54,7 @@ type Session interface {
 	// Prepare is the extended protocol's Parse: one statement, parameter type OIDs (0 = infer). It executes nothing.
 	Prepare(ctx context.Context, sql string, paramOIDs []uint32) (Statement, error)
 	// Bind makes a portal. params[i] is nil for NULL. paramFormats and resultFormats follow the Bind message's rules
-	// (none = all text, one = all, else one each). For the simple protocol it is called with no parameters and text results.
+	// (none = all text, one = all, else one each). params refer to the message and are valid during the call only. For the simple protocol it is called with no parameters and text results.
 	// While the transaction is failed it returns 25P02, except for statements that end the transaction.
 	Bind(ctx context.Context, st Statement, paramFormats []int16, params [][]byte, resultFormats []int16) (Portal, error)
 	// LookupPortal finds a portal that SQL made (DECLARE name CURSOR): portals and cursors share one namespace. nil when absent.

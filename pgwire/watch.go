@@ -1,11 +1,7 @@
 package pgwire
 
 import (
-	"errors"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/nordisk/skade-pg/internal/pgerr"
 )
@@ -38,23 +34,4 @@ func (s *Server) watchClients() {
 			}
 		}
 	}
-}
-
-// hungUp peeks at the socket: true when the peer closed it and nothing is left to read.
-func hungUp(nc any) bool {
-	sc, ok := nc.(syscall.Conn)
-	if !ok {
-		return false
-	}
-	rc, err := sc.SyscallConn()
-	if err != nil {
-		return false
-	}
-	gone := false
-	err = rc.Control(func(fd uintptr) {
-		var b [1]byte
-		n, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		gone = n == 0 && err == nil || errors.Is(err, unix.ECONNRESET)
-	})
-	return err == nil && gone
 }

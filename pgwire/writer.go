@@ -46,14 +46,14 @@ func (w *resultWriter) Rows(msgs []byte, _ int) error {
 func (w *resultWriter) push(b []byte) error {
 	c := w.c
 	if len(c.out)+len(b) <= flushAt {
-		c.out = append(c.out, b...)
+		c.gather(b)
 		return nil
 	}
 	if err := c.flushOut(true); err != nil {
 		return err
 	}
 	if len(b) < flushAt {
-		c.out = append(c.out, b...)
+		c.gather(b)
 		return nil
 	}
 	if c.dead {
@@ -65,6 +65,16 @@ func (w *resultWriter) push(b []byte) error {
 		c.out = append(c.out, restOfMessage(b, n)...)
 	}
 	return err
+}
+
+// gather appends b, in a pooled buffer when it does not fit the one at hand.
+func (c *conn) gather(b []byte) {
+	if need := len(c.out) + len(b); need > cap(c.out) && need > maxIdleOut && need <= bigBuffer {
+		big := append(takeBuffer()[:0], c.out...)
+		giveBuffer(c.out)
+		c.out = big
+	}
+	c.out = append(c.out, b...)
 }
 
 // restOfMessage is the tail of the message that ends after position n of b; empty when n is a border.
