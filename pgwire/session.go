@@ -64,7 +64,8 @@ type Session interface {
 	BeginImplicit(ctx context.Context) error
 	// Sync ends the implicit transaction: commit when nothing failed, else roll back. Its error goes to the client before ReadyForQuery.
 	// It is called once per ReadyForQuery; after a simple Query without error before the last statement's CommandComplete is sent,
-	// so that a failed commit takes that message's place. It is also called when BeginImplicit was not.
+	// so that a failed commit takes that message's place. It is also called when BeginImplicit was not, and once more after it failed.
+	// BeginImplicit is called before every statement of a batch: within an open implicit transaction it does nothing.
 	Sync(ctx context.Context) error
 	// Fail tells the session that a statement failed (or that the wire did on its behalf): the transaction becomes failed.
 	Fail(err error)
