@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -41,13 +40,9 @@ func benchCommits(b *testing.B, writers int, files bool) {
 	for _, key := range keys {
 		wg.Go(func() {
 			for left.Add(-1) >= 0 {
-				ch := UpdateTable{Key: key, Build: func(ctx context.Context, in BuildInput) (BuildOutput, error) { return buildAppend(c.FS(), in, 1) }}
-				if !files {
-					ch = UpdateTable{Key: key}
-					if _, err := c.Commit(ctx, &Request{Changes: []Change{PutObject{Object: Object{Kind: "view", Namespace: ident("s"), Name: string(key)}}}}); err != nil {
-						b.Error(err)
-					}
-					continue
+				var ch Change = PutObject{Object: Object{Kind: "view", Namespace: ident("s"), Name: string(key)}}
+				if files {
+					ch = UpdateTable{Key: key, Build: appendFile(c.FS(), 1)}
 				}
 				if _, err := c.Commit(ctx, &Request{Changes: []Change{ch}}); err != nil {
 					b.Error(err)

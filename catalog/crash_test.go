@@ -100,6 +100,7 @@ func workload(dir string, fs *storeio.FS) (acked []*Record, err error) {
 // C3 and C4: die at operation k = 0, 1, 2 … until none is left, lose what was not synced, open again: every acknowledged
 // commit is there with all its files, no seq is missing, and at most the commit of unknown outcome came on top.
 func TestPowerCutAtEveryOperation(t *testing.T) {
+	t.Parallel()
 	failed, lost, inlined := int64(0), 0, 0
 	for k := int64(0); ; k++ {
 		dir := t.TempDir()
@@ -143,6 +144,7 @@ func TestPowerCutAtEveryOperation(t *testing.T) {
 
 // C4: one failing operation, with everything after it working again, fails its commit cleanly and the next succeeds.
 func TestFailOnceAtEveryOperation(t *testing.T) {
+	t.Parallel()
 	failed := int64(0)
 	for k := int64(0); ; k++ {
 		dir := t.TempDir()
@@ -207,6 +209,7 @@ func childMain(dir string) {
 // C2 and C3: SIGKILL in the middle of a stream of commits, 20 times on one folder: the check is clean, every acknowledged
 // commit is there, no seq is missing.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	acked := map[uint64]int64{}
 	for round := range 20 {

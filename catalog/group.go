@@ -28,7 +28,6 @@ type group struct {
 	batch   *storeio.Batch
 	purges  []string
 	size    int // bytes of records and objects so far
-	began   time.Time
 
 	created []string // metadata files written by commit: removed when it fails
 }
