@@ -21,7 +21,7 @@ var errorRules = []errorRule{
 	rule("Conversion", `out of range for the destination type (\w+)`, func(m []string) *pgerr.Error {
 		return pgerr.Newf(pgerr.NumericValueOutOfRange, "%s out of range", rangeName(m[1]))
 	}),
-	rule("Conversion", `Could not cast value .* to DECIMAL\((\d+),(\d+)\)`, func(m []string) *pgerr.Error {
+	rule("Conversion", `(?:Could not cast value|Casting value) .* to (?:type )?DECIMAL\((\d+),(\d+)\)`, func(m []string) *pgerr.Error {
 		return pgerr.New(pgerr.NumericValueOutOfRange, "numeric field overflow").
 			WithDetail("A field with precision %s, scale %s must round to an absolute value less than 10^%s.", m[1], m[2], difference(m[1], m[2]))
 	}),

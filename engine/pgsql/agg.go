@@ -502,6 +502,19 @@ func stringAgg(a *aggCall) *expr {
 	if a.c.ret != pgtype.Text {
 		return nil
 	}
+	if sep := a.c.args[1]; sep.kind != kConst {
+		// DuckDB wants a constant separator.
+		x := a.c.args[0]
+		keep := isNull(x, true)
+		if a.filter != nil {
+			keep = andExprs(a.filter, keep)
+		}
+		a.filter = keep
+		if sep.isConstantLike() {
+			sep = call(pgtype.Text, "(SELECT $1)", sep)
+		}
+		return call(pgtype.Text, "array_to_string($1, $2)", a.piece(pgtype.TextArray, "array_agg", x), sep)
+	}
 	return a.piece(pgtype.Text, "string_agg", a.c.args...)
 }
 

@@ -86,6 +86,9 @@ type comparison struct {
 // call makes a kCall from a template with $1 … $9 and $* (all arguments, comma separated).
 func call(typ uint32, tmpl string, args ...*expr) *expr {
 	e := &expr{kind: kCall, typ: typ, mod: -1, loc: -1}
+	if strings.Contains(tmpl, "len(") || strings.Contains(tmpl, "array_to_string") || strings.Contains(tmpl, "slice(") {
+		args = hideParams(args)
+	}
 	e.text, e.args = fillTemplate(tmpl, args)
 	if typ == pgtype.Numeric {
 		e.prec, e.scale = 38, 0
@@ -94,6 +97,27 @@ func call(typ uint32, tmpl string, args ...*expr) *expr {
 		e.loc = args[0].loc
 	}
 	return e
+}
+
+// hideParams puts array parameters behind a subquery: DuckDB leaves the type of len($1) and its kin open as long as they see a parameter.
+func hideParams(args []*expr) []*expr {
+	out := append([]*expr(nil), args...)
+	for i, a := range out {
+		if a == nil || arrayElem(a.typ) == 0 || !a.isConstantLike() {
+			continue
+		}
+		param := false
+		a.walk(func(x *expr) bool {
+			param = param || x.kind == kParam || x.kind == kSession
+			return !param
+		})
+		if param {
+			c := *a
+			c.kind, c.text, c.args = kCall, []string{"(SELECT ", ")"}, []*expr{a}
+			out[i] = &c
+		}
+	}
+	return out
 }
 
 // fillTemplate splits a template at its references.

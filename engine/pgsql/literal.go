@@ -243,6 +243,7 @@ func listOf(typ uint32, items []*expr, loc int32) *expr {
 	shape := &expr{typ: elemType(typ)}
 	commonShape(shape, items)
 	out.prec, out.scale, out.loose = shape.prec, shape.scale, shape.loose
+	out.loose = out.loose || mixedScales(items)
 	if shape.typ == pgtype.Numeric && len(items) == 0 {
 		out.prec, out.scale = 38, 0
 	}

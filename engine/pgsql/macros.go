@@ -49,9 +49,11 @@ var macros = []string{
 	"make_date(y, m, d) AS skade_make_date(CAST(y AS BIGINT), CAST(m AS BIGINT), CAST(d AS BIGINT))",
 	"overlaps(a, b, c, d) AS (least(a, b) = least(c, d) OR (least(a, b) < greatest(c, d) AND least(c, d) < greatest(a, b)))",
 
-	"any_eq(x, l) AS CASE WHEN l IS NULL THEN NULL WHEN len(l) = 0 THEN false WHEN x IS NULL THEN NULL WHEN list_contains(l, x) THEN true WHEN list_count(l) < len(l) THEN NULL ELSE false END",
-	"bool_any(l) AS CASE WHEN l IS NULL THEN NULL WHEN list_contains(l, true) THEN true WHEN list_count(l) < len(l) THEN NULL ELSE false END",
-	"bool_all(l) AS CASE WHEN l IS NULL THEN NULL WHEN list_contains(l, false) THEN false WHEN list_count(l) < len(l) THEN NULL ELSE true END",
+	// Without len: DuckDB leaves its type open when it sees a parameter.
+	"any_eq(x, l) AS CASE WHEN l IS NULL THEN NULL WHEN x IS NULL THEN CASE WHEN list_count(list_transform(l, lambda e: true)) > 0 THEN NULL ELSE false END " +
+		"WHEN list_contains(l, x) THEN true WHEN list_contains(list_transform(l, lambda e: e IS NULL), true) THEN NULL ELSE false END",
+	"bool_any(l) AS CASE WHEN l IS NULL THEN NULL WHEN list_contains(l, true) THEN true WHEN list_contains(list_transform(l, lambda e: e IS NULL), true) THEN NULL ELSE false END",
+	"bool_all(l) AS CASE WHEN l IS NULL THEN NULL WHEN list_contains(l, false) THEN false WHEN list_contains(list_transform(l, lambda e: e IS NULL), true) THEN NULL ELSE true END",
 	"item(l, i) AS CASE WHEN i >= 1 THEN l[i] END",
 	"slice(l, a, b) AS CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN greatest(a, 1) > least(b, len(l)) THEN l[1:0] ELSE l[greatest(a, 1):least(b, len(l))] END",
 	"array_position(l, x) AS CAST(CASE WHEN x IS NULL THEN nullif(list_position(list_transform(l, lambda e: e IS NULL), true), 0) ELSE nullif(list_position(l, x), 0) END AS INTEGER)",

@@ -379,7 +379,7 @@ func (s *scope) functionItem(calls []*expr, funcNames []string, name string, col
 			comma(b, i)
 			if c.srf != nil {
 				c.write(b)
-				lens = append(lens, "coalesce(len("+c.srf.list.sql()+"), 0)")
+				lens = append(lens, "coalesce("+call(pgtype.Int8, "len($1)", c.srf.list).sql()+", 0)")
 			} else {
 				// A plain function is one row.
 				b.WriteString("unnest([")

@@ -51,6 +51,8 @@ func shown(e *expr) *expr {
 	switch {
 	case e.typ == pgtype.Numeric && e.loose:
 		return textOf(e)
+	case elemType(e.typ) == pgtype.Numeric && e.loose:
+		return textOf(e)
 	case isReg(e.typ), e.typ == pgtype.Record, e.typ == pgtype.RecordArray:
 		return textOf(e)
 	case e.typ == pgtype.BPChar && e.mod >= 4:
