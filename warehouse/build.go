@@ -18,6 +18,9 @@ import (
 // it. It runs in the serial point, so it reads and writes no more than the change, but for merges and rewritten
 // manifests.
 func (c *tableCommit) build(ctx context.Context, in catalog.BuildInput) (catalog.BuildOutput, error) {
+	if err := c.newAttempt(in.Base); err != nil {
+		return catalog.BuildOutput{}, err
+	}
 	meta, err := c.checkVersions(in.Base)
 	if err != nil {
 		return catalog.BuildOutput{}, err
@@ -40,7 +43,7 @@ func (c *tableCommit) build(ctx context.Context, in catalog.BuildInput) (catalog
 	if s.all {
 		c.gone = set.Rows()
 	}
-	defer func() { c.paths = append(c.paths, s.paths...) }()
+	defer func() { c.attempt = append([]string{}, s.paths...) }()
 	for _, p := range c.batch.Paths() {
 		in.Batch.Add(p)
 	}

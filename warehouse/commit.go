@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
 	icecat "github.com/apache/iceberg-go/catalog"
+	icetable "github.com/apache/iceberg-go/table"
 
 	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/internal/storeio"
@@ -27,14 +28,17 @@ type tableCommit struct {
 	snapshotID int64
 	batch      *storeio.Batch // the transaction's files that the group has to make durable
 	added      []iceberg.DataFile
+	dataSeq    *int64             // the added data files' sequence number, nil for the commit's own
 	deletes    []iceberg.DataFile // position and equality deletes that hold on any base
 	own        *liveset.Set       // the added files
 	sup        []suppression      // base rows that need a position delete
 	dead       []suppression      // base files of which nothing is left
 	manifests  []iceberg.ManifestFile
-	rows       int64 // added
-	gone       int64 // suppressed
-	paths      []string
+	rows       int64    // added
+	gone       int64    // suppressed
+	paths      []string // metadata and delete files of prepare
+	attempt    []string // files of the last build
+	stale      []string // files of builds the catalog asked to do again
 }
 
 // Commit makes the transaction's changes durable and visible as one commit seq, or nothing of them. It returns nil, nil
@@ -62,7 +66,7 @@ func (tx *Tx) Commit(ctx context.Context) (*catalog.Record, error) {
 			return nil, err
 		}
 		for _, c := range commits {
-			tx.extra = append(tx.extra, c.paths...)
+			tx.extra = slices.Concat(tx.extra, c.paths, c.attempt, c.stale)
 		}
 		return nil, errors.Join(err, tx.Rollback())
 	}
@@ -72,6 +76,7 @@ func (tx *Tx) Commit(ctx context.Context) (*catalog.Record, error) {
 		for _, f := range c.added {
 			taken[f.FilePath()] = struct{}{}
 		}
+		tx.w.removePaths(c.stale)
 	}
 	tx.w.removeFiles(tx.files, taken)
 	tx.release()
@@ -155,12 +160,20 @@ func (c *tableCommit) prepare(ctx context.Context) error {
 	if err := c.writeDeletes(); err != nil {
 		return err
 	}
-	mw, err := newMetadataWriter(t.tx.w.opts.FS, t.meta, c.snapshotID)
+	return c.writeManifests()
+}
+
+// writeManifests writes the manifests of the added data and delete files.
+func (c *tableCommit) writeManifests() error {
+	mw, err := newMetadataWriter(c.t.tx.w.opts.FS, c.t.meta, c.snapshotID)
 	if err != nil {
 		return err
 	}
 	files := make([]added, 0, len(c.added)+len(c.deletes))
-	for _, f := range slices.Concat(c.added, c.deletes) {
+	for _, f := range c.added {
+		files = append(files, added{file: f, seq: c.dataSeq})
+	}
+	for _, f := range c.deletes {
 		files = append(files, added{file: f})
 	}
 	c.manifests, err = mw.addManifests(files)
@@ -169,6 +182,17 @@ func (c *tableCommit) prepare(ctx context.Context) error {
 		return fmt.Errorf("write manifests: %w", err)
 	}
 	return nil
+}
+
+// newAttempt is called by every build: the catalog may put a request back and build it in a later group. The next
+// snapshot then gets an id of its own, because requests of the first group may have read the one that was given up.
+func (c *tableCommit) newAttempt(base icetable.Metadata) error {
+	if c.attempt == nil {
+		return nil
+	}
+	c.stale, c.attempt = append(c.stale, c.attempt...), nil
+	c.snapshotID = newSnapshotID(base)
+	return c.writeManifests()
 }
 
 // wrote notes files of the attempt: to be synced by the group, and to be removed when it fails.

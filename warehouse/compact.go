@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/iceberg-go"
@@ -69,8 +70,11 @@ func (w *Warehouse) Compact(ctx context.Context, ident icetable.Identifier, opts
 	c := &compaction{}
 	err := c.run(ctx, tx, ident, opts.defaults())
 	if err != nil && !errors.Is(err, catalog.ErrUnknownOutcome) {
-		tx.extra = append(tx.extra, c.paths...)
+		tx.extra = slices.Concat(tx.extra, c.paths, c.attempt, c.stale)
 		return CompactResult{}, errors.Join(err, tx.Rollback())
+	}
+	if err == nil {
+		w.removePaths(c.stale)
 	}
 	tx.done = true
 	return c.result, err
@@ -215,25 +219,16 @@ func (c *compaction) rewriteDeletes() error {
 			return err
 		}
 	}
-	mw, err := newMetadataWriter(t.tx.w.opts.FS, t.meta, c.snapshotID)
-	if err != nil {
-		return err
-	}
-	var files []added
-	for _, f := range c.added {
-		files = append(files, added{file: f, seq: &c.start.SequenceNumber})
-	}
-	for _, f := range c.deletes {
-		files = append(files, added{file: f})
-	}
-	c.manifests, err = mw.addManifests(files)
-	c.wrote(mw.files...)
-	return err
+	c.dataSeq = &c.start.SequenceNumber
+	return c.writeManifests()
 }
 
 // build is the Build callback of a compaction: the victims must be as they were read.
 func (c *compaction) build(ctx context.Context, in catalog.BuildInput) (catalog.BuildOutput, error) {
 	out := catalog.BuildOutput{Ref: icetable.MainBranch, Operation: string(icetable.OpReplace)}
+	if err := c.newAttempt(in.Base); err != nil {
+		return out, err
+	}
 	meta, err := c.checkVersions(in.Base)
 	if err != nil {
 		return out, err
@@ -245,7 +240,7 @@ func (c *compaction) build(ctx context.Context, in catalog.BuildInput) (catalog.
 	}
 	s := &snapshotBuild{w: c.t.tx.w, in: in, meta: meta, head: head, id: c.snapshotID, manifests: c.manifests, removed: newRemoval()}
 	s.added = append(append([]iceberg.DataFile(nil), c.added...), c.deletes...)
-	defer func() { c.paths = append(c.paths, s.paths...) }()
+	defer func() { c.attempt = append([]string{}, s.paths...) }()
 	for _, p := range c.batch.Paths() {
 		in.Batch.Add(p)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -259,5 +258,3 @@ func writeEqualityFile(fs *storeio.FS, meta icetable.Metadata, spec iceberg.Part
 	}
 	return b.EqualityFieldIDs(e.fieldIDs).Build(), nil
 }
-
-func dirOf(p string) string { return path.Dir(storeio.PathOf(p)) }

@@ -166,19 +166,23 @@ func (r *reachable) add(ctx context.Context, w *Warehouse, s *icetable.Snapshot,
 			continue
 		}
 		r.manifests[m.FilePath()] = true
-		var entries []iceberg.ManifestEntry
-		if entries, err = m.FetchEntries(w.opts.FS, false); err != nil {
-			if skip(err) {
-				continue
-			}
+		if err := r.addManifest(w, m, lenient); err != nil && !skip(err) {
 			return fmt.Errorf("read manifest %s: %w", m.FilePath(), err)
 		}
-		r.files[m.FilePath()] = true
-		for _, e := range entries {
-			if e.Status() != iceberg.EntryStatusDELETED || lenient {
-				r.files[e.DataFile().FilePath()] = true
-			}
+	}
+	return nil
+}
+
+// addManifest adds a manifest and the files it lists; those it lists as removed only when they are candidates.
+func (r *reachable) addManifest(w *Warehouse, m iceberg.ManifestFile, removed bool) error {
+	for e, err := range m.Entries(w.opts.FS, false) {
+		if err != nil {
+			return err
+		}
+		if e.Status() != iceberg.EntryStatusDELETED || removed {
+			r.files[e.DataFile().FilePath()] = true
 		}
 	}
+	r.files[m.FilePath()] = true
 	return nil
 }

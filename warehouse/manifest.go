@@ -359,11 +359,14 @@ func (m *metadataWriter) carry(ctx context.Context, base []iceberg.ManifestFile,
 }
 
 func readManifest(fs *storeio.FS, mf iceberg.ManifestFile) ([]iceberg.ManifestEntry, error) {
-	entries, err := mf.FetchEntries(fs, true)
-	if err != nil {
-		return nil, fmt.Errorf("read manifest %s: %w", mf.FilePath(), err)
+	out := make([]iceberg.ManifestEntry, 0, max(0, int(mf.AddedDataFiles())+int(mf.ExistingDataFiles())))
+	for e, err := range mf.Entries(fs, true) {
+		if err != nil {
+			return nil, fmt.Errorf("read manifest %s: %w", mf.FilePath(), err)
+		}
+		out = append(out, e)
 	}
-	return entries, nil
+	return out, nil
 }
 
 // merge joins manifests of one content, spec and size class when a class is full. Manifests of this snapshot stay as

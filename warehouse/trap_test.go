@@ -30,9 +30,10 @@ func entries(t *testing.T, k *testkit.Kit, id icetable.Identifier, content icebe
 		if m.ManifestContent() != content {
 			continue
 		}
-		es, err := m.FetchEntries(k.FS, true)
-		require.NoError(t, err)
-		out = append(out, es...)
+		for e, err := range m.Entries(k.FS, true) {
+			require.NoError(t, err)
+			out = append(out, e)
+		}
 	}
 	return out
 }
