@@ -84,21 +84,23 @@ var fixedArrow = map[arrow.Type]arrow.DataType{
 	arrow.FLOAT64: arrow.PrimitiveTypes.Float64, arrow.DATE32: arrow.FixedWidthTypes.Date32,
 }
 
-// ArrowSchema is the schema of NextBatch's batches.
-func (s *Stmt) ArrowSchema() (*arrow.Schema, error) {
-	fields := make([]arrow.Field, len(s.types))
-	for i, t := range s.types {
+// ArrowSchema is the schema of NextBatch's batches, while Resolved.
+func (s *Stmt) ArrowSchema() (*arrow.Schema, error) { return arrowSchema(s.columns, s.types) }
+
+// Schema is the schema of NextBatch's batches.
+func (r *Rows) Schema() (*arrow.Schema, error) { return arrowSchema(r.columns, r.types) }
+
+func arrowSchema(columns []Column, types []*logical) (*arrow.Schema, error) {
+	fields := make([]arrow.Field, len(types))
+	for i, t := range types {
 		at, err := t.arrowType()
 		if err != nil {
-			return nil, fmt.Errorf("column %q: %w", s.columns[i].Name, err)
+			return nil, fmt.Errorf("column %q: %w", columns[i].Name, err)
 		}
-		fields[i] = arrow.Field{Name: s.columns[i].Name, Type: at, Nullable: true}
+		fields[i] = arrow.Field{Name: columns[i].Name, Type: at, Nullable: true}
 	}
 	return arrow.NewSchema(fields, nil), nil
 }
-
-// Schema is the schema of NextBatch's batches.
-func (r *Rows) Schema() (*arrow.Schema, error) { return r.stmt.ArrowSchema() }
 
 // NextBatch returns the rest of the current chunk, or the next one, as an Arrow batch of copies, which the caller releases. io.EOF
 // ends the stream. Cancelling ctx stops the statement, as that of Query does.
@@ -109,7 +111,7 @@ func (r *Rows) NextBatch(ctx context.Context) (arrow.RecordBatch, error) {
 	if err := r.moreUnder(ctx); err != nil {
 		return nil, err
 	}
-	schema, err := r.stmt.ArrowSchema()
+	schema, err := r.Schema()
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +126,7 @@ func (r *Rows) NextBatch(ctx context.Context) (arrow.RecordBatch, error) {
 	for i := range r.cols {
 		d, err := r.cols[i].arrowData(r.next, r.size)
 		if err != nil {
-			return nil, fmt.Errorf("column %q: %w", r.stmt.columns[i].Name, err)
+			return nil, fmt.Errorf("column %q: %w", r.columns[i].Name, err)
 		}
 		cols[i] = array.MakeFromData(d)
 		d.Release()

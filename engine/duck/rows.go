@@ -18,7 +18,9 @@ type Rows struct {
 	watch *watch
 	res   bind.Result
 
-	chunk bind.DataChunk
+	types   []*logical
+	columns []Column
+	chunk   bind.DataChunk
 	cols  []vec
 	size  int // rows of the chunk
 	next  int // first row not yet given out
@@ -53,22 +55,37 @@ func (r *Rows) start() error {
 		r.eof = true
 		return nil
 	}
-	if r.stmt.types == nil {
-		// The types were open at Prepare; now the values have settled them.
+	r.types, r.columns = r.stmt.types, r.stmt.columns
+	if !r.described() {
+		// The types were open at Prepare; now the values have settled them, for this run.
+		r.types, r.columns = nil, nil
 		for i := range bind.ColumnCount(&r.res) {
 			t := newLogical(bind.ColumnLogicalType(&r.res, i))
-			r.stmt.types = append(r.stmt.types, t)
-			r.stmt.columns = append(r.stmt.columns, t.column(bind.ColumnName(&r.res, i)))
+			r.types = append(r.types, t)
+			r.columns = append(r.columns, t.column(bind.ColumnName(&r.res, i)))
 		}
 	}
-	for _, t := range r.stmt.types {
+	for _, t := range r.types {
 		r.cols = append(r.cols, newVec(t))
 	}
 	return nil
 }
 
+// described tells whether the result has the columns that Prepare found: vectors are read by these types.
+func (r *Rows) described() bool {
+	if len(r.types) != int(bind.ColumnCount(&r.res)) {
+		return false
+	}
+	for i, t := range r.types {
+		if bind.ColumnType(&r.res, bind.IdxT(i)) != t.id {
+			return false
+		}
+	}
+	return true
+}
+
 // Columns describes the result.
-func (r *Rows) Columns() []Column { return r.stmt.columns }
+func (r *Rows) Columns() []Column { return r.columns }
 
 // RowsChanged is the count a statement without result set reports.
 func (r *Rows) RowsChanged() int64 { return r.changed }

@@ -78,17 +78,15 @@ func (s *Stmt) describe() error {
 	default:
 		return nil
 	}
-	if !s.resolved && bind.PreparedStatementColumnCount(s.stmt) == 1 && bind.PreparedStatementColumnType(s.stmt, 0) == bind.TypeInvalid {
-		return nil
-	}
 	for i := range bind.PreparedStatementColumnCount(s.stmt) {
 		t := newLogical(bind.PreparedStatementColumnLogicalType(s.stmt, i))
 		name := bind.PreparedStatementColumnName(s.stmt, i)
+		if t.id == bind.TypeInvalid || t.name == "" && !s.resolved {
+			// One parameter that DuckDB cannot type yet (or one in a table function's argument) leaves the whole result open.
+			s.resolved, s.columns, s.types = false, nil, nil
+			return nil
+		}
 		if t.name == "" {
-			if !s.resolved {
-				s.columns, s.types = nil, nil
-				return nil
-			}
 			return pgerr.Newf(pgerr.FeatureNotSupported, "column %q has an unsupported type", name)
 		}
 		s.types = append(s.types, t)
@@ -106,7 +104,7 @@ func (s *Stmt) Params() []Param { return s.params }
 // Columns describes the result; nil for a statement that returns no rows, and while Resolved is false.
 func (s *Stmt) Columns() []Column { return s.columns }
 
-// Resolved is false when a parameter type is unknown; then the columns may be unknown too.
+// Resolved is false while a parameter's or the result's type is unknown; Rows.Columns has the types once values are bound.
 func (s *Stmt) Resolved() bool { return s.resolved }
 
 // ReturnsRows reports whether the statement has a result set.

@@ -279,6 +279,19 @@ func TestDescribe(t *testing.T) {
 	require.Nil(t, s.Columns())
 	require.Equal(t, 1, s.NumParams())
 	require.Zero(t, s.Params()[0].TypeOID)
-	// It runs all the same, with the value's type.
+	for _, arg := range []any{int64(41), 0.5, "7", int64(1)} {
+		r, err := s.Query(context.Background(), []any{arg})
+		require.NoError(t, err)
+		_, n, _, err := r.AppendDataRows(nil, nil, nil, nil, 0)
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		r.Close()
+	}
+	// It runs all the same, with the value's type; so does a parameter of a table function, which DuckDB leaves open.
+	open, err := c.Prepare(context.Background(), "SELECT a FROM generate_series(1, $1::BIGINT) t(a)")
+	require.NoError(t, err)
+	require.False(t, open.Resolved())
+	open.Close()
+	require.Equal(t, [][]string{{"1"}, {"2"}}, textOf(t, c, "SELECT a FROM generate_series(1, $1::BIGINT) t(a)", int64(2)))
 	require.Equal(t, [][]string{{"42"}}, textOf(t, c, "SELECT $1 + 1 AS a", int64(41)))
 }
