@@ -103,7 +103,7 @@ func (d *derivation) mark(path string) *rework {
 	return w
 }
 
-// derive is the one way sets are made (S2).
+// derive is the one way sets are made (V2).
 func (c *Cache) derive(ctx context.Context, ref Ref, base *Set, snap *table.Snapshot) (*Set, error) {
 	c.stats.derived.Add(1)
 	list, err := c.manifestList(snap)

@@ -13,7 +13,7 @@ type FileDiff struct {
 	Deleted, Inserted *roaring.Bitmap
 }
 
-// Diff returns the changed files in order (S4). Its cost follows the change when the sets share structure, as sets of one Cache do;
+// Diff returns the changed files in order (V4). Its cost follows the change when the sets share structure, as sets of one Cache do;
 // it is right for any two sets. A file that only got another description (sequence numbers, path reused) is a removal and an addition.
 func Diff(ctx context.Context, before, after *Set) ([]FileDiff, error) {
 	var out []FileDiff

@@ -24,11 +24,11 @@
 //
 // # Invariants
 //
-//   - S1 pure: a set is a function of its snapshot's immutable files; caches are exact and only evicted.
-//   - S2 equal: a set derived from any other set equals the set built from nothing.
-//   - S3 O(change): deriving a child opens no file that the change does not touch.
-//   - S4 ordered: files come by (file sequence number, data sequence number, path), rows by position.
-//   - S5 exact probe: Probe returns all live rows of a key and no other; bounds and bloom filters only save work.
+//   - V1 pure: a set is a function of its snapshot's immutable files; caches are exact and only evicted.
+//   - V2 equal: a set derived from any other set equals the set built from nothing.
+//   - V3 O(change): deriving a child opens no file that the change does not touch.
+//   - V4 ordered: files come by (file sequence number, data sequence number, path), rows by position.
+//   - V5 exact probe: Probe returns all live rows of a key and no other; bounds and bloom filters only save work.
 //
 // # Concurrency
 //

@@ -24,7 +24,7 @@ type File struct {
 	AddedSnapshot int64
 
 	part  string // spec and partition values, for the scope of deletes
-	order string // place among the files (S4)
+	order string // place among the files (V4)
 
 	hot fileHot
 }

@@ -260,7 +260,7 @@ func twoSpecs() []iceberg.PartitionSpec {
 }
 
 // TestHistories checks random histories, of two specs and every kind of delete, against the naive model: derived sets equal it and sets built from
-// nothing (S2), diffs, scans and probes follow from it (S4, S5, L1).
+// nothing (V2), diffs, scans and probes follow from it (V4, V5, L1).
 func TestHistories(t *testing.T) {
 	for _, version := range []int{2, 3} {
 		for run := range 2 {

@@ -91,11 +91,13 @@ func (c *lru) putLocked(k lruKey, v any, size int64) {
 	}
 	c.mu.entries[k] = c.mu.order.PushFront(&lruEntry{k, v, size})
 	c.mu.used += size
-	for c.mu.used > c.budget {
+	// Entries used through a hot pointer get a second chance; bounded, since they may be used again meanwhile.
+	for chances := c.mu.order.Len(); c.mu.used > c.budget; {
 		e := c.mu.order.Back()
 		old := e.Value.(*lruEntry)
 		h, hot := old.val.(evictable)
-		if hot && h.keep() {
+		if hot && chances > 0 && h.keep() {
+			chances--
 			c.mu.order.MoveToFront(e)
 			continue
 		}

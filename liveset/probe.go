@@ -22,7 +22,7 @@ type Hit struct {
 }
 
 // Probe finds the live rows of keys, which are keyindex encodings over the fields keyIDs in that order, each of the newest type the table
-// gives the field. Hits come by key ordinal, then file order (S4), then position. Per file: bounds, then bloom filter, then key index.
+// gives the field. Hits come by key ordinal, then file order (V4), then position. Per file: bounds, then bloom filter, then key index.
 // Identifier fields in their order are fastest; for others an index per file is built at first and cached.
 func (c *Cache) Probe(ctx context.Context, ref Ref, s *Set, keyIDs []int, keys [][]byte) ([]Hit, error) {
 	return c.AppendProbe(ctx, nil, ref, s, keyIDs, keys)

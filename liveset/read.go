@@ -239,7 +239,7 @@ type ScanOptions struct {
 	Files     []*LiveFile // nil = all of the set
 }
 
-// Scan yields the live rows, files and rows in order (S4). The consumer releases each batch. After an error the iteration ends.
+// Scan yields the live rows, files and rows in order (V4). The consumer releases each batch. After an error the iteration ends.
 func (c *Cache) Scan(ctx context.Context, ref Ref, s *Set, sc *iceberg.Schema, o ScanOptions) iter.Seq2[arrow.RecordBatch, error] {
 	return func(yield func(arrow.RecordBatch, error) bool) {
 		files := o.Files

@@ -16,7 +16,7 @@ type Set struct {
 	rows     int64
 	touched  []string
 
-	files  *node[*LiveFile]   // by place (S4)
+	files  *node[*LiveFile]   // by place (V4)
 	byPath *node[*LiveFile]   // by path
 	dels   *node[*DeleteFile] // by key
 	scoped *node[*delList]    // path → position deletes and vector of that file alone
@@ -72,7 +72,7 @@ func Empty() *Set { return empty }
 // SnapshotID is the snapshot, ok false for the empty set. An overlaid set has its base's.
 func (s *Set) SnapshotID() (id int64, ok bool) { return s.snapshot, s.has }
 
-// Files yields the live files in order (S4), those with every row suppressed too.
+// Files yields the live files in order (V4), those with every row suppressed too.
 func (s *Set) Files() iter.Seq[*LiveFile] {
 	return func(yield func(*LiveFile) bool) {
 		s.files.walk(func(_ string, f *LiveFile) bool { return yield(f) })

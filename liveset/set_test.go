@@ -74,7 +74,7 @@ func rowsOf(ids ...int64) []row {
 	return out
 }
 
-// TestOChange counts: what deriving a child reads does not grow with the table (S3).
+// TestOChange counts: what deriving a child reads does not grow with the table (V3).
 func TestOChange(t *testing.T) {
 	cost := func(files int) Stats {
 		k := newKit(t, 2)

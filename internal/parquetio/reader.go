@@ -29,6 +29,7 @@ type Reader struct {
 	meta   *metadata.FileMetaData
 	fields []fileField
 	starts []int64 // first position of each row group, and the number of rows
+	lazy   int64   // bytes that page tables and dictionaries take once they are read
 	hasIDs bool
 
 	mu     sync.Mutex // guards what is filled in lazily below
@@ -121,6 +122,16 @@ func (r *Reader) describe() error {
 		}
 		r.starts = append(r.starts, at)
 		at += rg.NumRows()
+		for c := range leaf {
+			if cc, err := rg.ColumnChunk(c); err == nil {
+				if loc := cc.GetOffsetIndexLocation(); loc != nil {
+					r.lazy += 2 * int64(max(loc.Length, 0))
+				}
+				if d := cc.DictionaryPageOffset(); cc.HasDictionaryPage() && d > 0 {
+					r.lazy += 2 * max(cc.DataPageOffset()-d, 0)
+				}
+			}
+		}
 	}
 	r.starts = append(r.starts, at)
 	if at != r.meta.NumRows {
@@ -178,9 +189,9 @@ func (r *Reader) Rows() int64 { return r.meta.NumRows }
 // Size is the file's size in bytes.
 func (r *Reader) Size() int64 { return r.file.Size() }
 
-// MemorySize is about how many bytes of memory the reader holds.
+// MemorySize is about how many bytes of memory the reader holds when all it reads lazily has been read.
 func (r *Reader) MemorySize() int64 {
-	return int64(r.meta.Size())*4 + int64(len(r.groups)*len(r.fields))*96 + 512
+	return int64(r.meta.Size())*4 + r.lazy + int64(len(r.groups)*len(r.fields))*96 + 512
 }
 
 // FieldIDs are the field ids of the file's top-level columns in file order, -1 for one without; nil when no column has any.
