@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
-	"slices"
 	"testing"
 	"time"
 
@@ -76,7 +75,7 @@ func newLab(t testing.TB, objects *Objects) *lab {
 	l.snap = l.catalog.Snapshot(objects)
 	var err error
 	l.db, err = duck.Open(duck.Options{TempDir: t.TempDir(), Scalars: labScalars(l.catalog), Funcs: pgsql.GoFuncs(),
-		InitSQL: slices.Concat(pgsql.InitSQL(), InitSQL(), shims)})
+		InitSQL: append(pgsql.InitSQL(), InitSQL()...)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.db.Close()) })
 	l.conn, err = l.db.Conn(context.Background())
@@ -166,7 +165,7 @@ func dataRows(msgs []byte) [][]string {
 	return rows
 }
 
-// names turns values of reg* types into names, as the engine does.
+// names turns values of reg* types into names, as the analyser's SQL does.
 func (l *lab) names(rows [][]string, types []uint32) [][]string {
 	for _, row := range rows {
 		for i := range row {
