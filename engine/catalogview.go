@@ -61,8 +61,10 @@ func (v *catalogView) Locks() []pgcatalog.Lock { return nil }
 
 func (v *catalogView) PreparedStatements() []pgcatalog.PreparedStatement {
 	var out []pgcatalog.PreparedStatement
-	for name, p := range v.s.sqlPrepared {
-		out = append(out, pgcatalog.PreparedStatement{Name: name, Statement: p.text, PrepareTime: p.made, ParameterTypes: p.params, FromSQL: true})
+	for _, st := range v.s.startup.Prepared.All() {
+		if st.Name != "" {
+			out = append(out, pgcatalog.PreparedStatement{Name: st.Name, Statement: st.SQL, PrepareTime: st.Time, ParameterTypes: st.Statement.ParamOIDs(), FromSQL: st.FromSQL})
+		}
 	}
 	return out
 }
@@ -82,16 +84,20 @@ func (s *session) catalogSnapshot() *pgcatalog.Snapshot {
 		return s.gw.syscat.Snapshot(s.gw.objects(tx))
 	}
 	seq := tx.Cut().Seq()
-	s.gw.mu.Lock()
-	defer s.gw.mu.Unlock()
-	if s.gw.mu.snapshot == nil || s.gw.mu.snapSeq != seq {
-		snap := s.gw.syscat.Snapshot(s.gw.objects(tx))
-		if s.gw.mu.snapshot != nil && seq < s.gw.mu.snapSeq {
-			return snap // an old transaction: do not replace the newer one
-		}
-		s.gw.mu.snapshot, s.gw.mu.snapSeq = snap, seq
+	gw := s.gw
+	gw.mu.Lock()
+	snap, at := gw.mu.snapshot, gw.mu.snapSeq
+	gw.mu.Unlock()
+	if snap != nil && at == seq {
+		return snap
 	}
-	return s.gw.mu.snapshot
+	snap = gw.syscat.Snapshot(gw.objects(tx)) // takes gw.mu for the roles
+	gw.mu.Lock()
+	defer gw.mu.Unlock()
+	if seq >= gw.mu.snapSeq { // an old transaction does not replace a newer one's
+		gw.mu.snapshot, gw.mu.snapSeq = snap, seq
+	}
+	return snap
 }
 
 // objects lists what the user has, as the transaction sees it.

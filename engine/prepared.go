@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"time"
 
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgerr"
@@ -25,7 +24,6 @@ type prepared struct {
 	cols   []pgwire.Column
 	deps   []dependency
 	done   bool
-	made   time.Time // PREPARE
 	// plan is the DuckDB statement of the last execution, good while the sources are the same.
 	plan  *cachedPlan
 	point *pointPlan
@@ -163,9 +161,11 @@ func (s *session) analyzeUtility(ctx context.Context, p *prepared) error {
 			p.cols = c.portal.Columns()
 		}
 	case *pgsql.Execute:
-		if q, ok := s.sqlPrepared[u.Name]; ok {
-			p.cols = q.cols
+		q, err := s.sqlPrepared(u.Name)
+		if err != nil {
+			return err
 		}
+		p.cols = q.cols
 	case *pgsql.Copy:
 		if u.Query != nil {
 			return inner(u.Query)

@@ -19,19 +19,17 @@ import (
 // It ends with Close, which pgwire calls once. Everything a session opened (transaction, cursors, DuckDB connections,
 // LISTEN registrations) is freed there.
 type session struct {
-	gw      *Gateway
-	startup pgwire.Startup
-	gucs    *gucs
-	tx      *txn
-	// sqlPrepared are the statements of PREPARE.
-	sqlPrepared map[string]*prepared
-	cursors     map[string]*cursor
-	listener    *listener
-	started     time.Time
-	reported    map[string]string // ParameterStatus values the client has
-	conns       connSet
-	catalogID   string // binding of the catalog functions
-	releaseCat  func()
+	gw         *Gateway
+	startup    pgwire.Startup
+	gucs       *gucs
+	tx         *txn
+	cursors    map[string]*cursor
+	listener   *listener
+	started    time.Time
+	reported   map[string]string // ParameterStatus values the client has
+	conns      connSet
+	catalogID  string // binding of the catalog functions
+	releaseCat func()
 
 	run struct {
 		sync.Mutex
@@ -49,7 +47,7 @@ func (gw *Gateway) NewSession(ctx context.Context, st pgwire.Startup) (pgwire.Se
 	}
 	s := &session{
 		gw: gw, startup: st, gucs: newGUCs(), started: time.Now(),
-		sqlPrepared: map[string]*prepared{}, cursors: map[string]*cursor{},
+		cursors:  map[string]*cursor{},
 		listener: newListener(st.Identity, st.PID, st.Wire),
 	}
 	s.gucs.base["session_authorization"] = st.Identity.User
@@ -254,9 +252,6 @@ func (s *session) Close() error {
 	}
 	for name := range s.cursors {
 		s.dropCursor(name)
-	}
-	for _, p := range s.sqlPrepared {
-		p.Close()
 	}
 	s.conns.close()
 	s.releaseCat()

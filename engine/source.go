@@ -107,6 +107,7 @@ func (s *session) systemItem(ctx context.Context, r *rendered, use *pgsql.RelUse
 	open := func(context.Context) (iter.Seq2[arrow.RecordBatch, error], error) {
 		return func(yield func(arrow.RecordBatch, error) bool) {
 			for _, b := range batches {
+				b.Retain() // the snapshot's; the reader releases what it is given
 				if !yield(b, nil) {
 					return
 				}

@@ -191,8 +191,10 @@ func (t *textSource) close() {}
 func (s *session) discard(u *pgsql.Discard) (string, error) {
 	if u.What != "all" {
 		if u.What == "plans" {
-			for _, p := range s.sqlPrepared {
-				p.dropPlan()
+			for _, st := range s.startup.Prepared.All() {
+				if p, ok := st.Statement.(*prepared); ok {
+					p.dropPlan()
+				}
 			}
 		}
 		return "DISCARD " + strings.ToUpper(u.What), nil
@@ -203,32 +205,28 @@ func (s *session) discard(u *pgsql.Discard) (string, error) {
 	for name := range s.cursors {
 		s.dropCursor(name)
 	}
-	for name, p := range s.sqlPrepared {
-		p.Close()
-		delete(s.sqlPrepared, name)
-	}
+	s.startup.Prepared.DeleteAll()
 	s.tx.listens = append(s.tx.listens, listenOp{"*", false})
 	return "DISCARD ALL", s.gucs.reset("all")
 }
 
 // prepareSQL runs PREPARE.
 func (s *session) prepareSQL(ctx context.Context, b binding, u *pgsql.Prepare) error {
-	if _, dup := s.sqlPrepared[u.Name]; dup {
+	if s.startup.Prepared.Has(u.Name) {
 		return pgerr.Newf(pgerr.DuplicatePreparedStatement, "prepared statement \"%s\" already exists", u.Name)
 	}
-	p := &prepared{s: s, stmt: u.Stmt, text: b.p.text, given: u.Types, made: time.Now()}
+	p := &prepared{s: s, stmt: u.Stmt, text: b.p.text, given: u.Types}
 	if err := s.analyze(ctx, p); err != nil {
 		return err
 	}
-	s.sqlPrepared[u.Name] = p
-	return nil
+	return s.startup.Prepared.Put(&pgwire.PreparedStatement{Name: u.Name, Statement: p, SQL: b.p.stmt.Text, Time: time.Now(), FromSQL: true})
 }
 
 // execute binds a statement of PREPARE.
 func (s *session) execute(ctx context.Context, b binding, u *pgsql.Execute) (pgwire.Portal, error) {
-	p, ok := s.sqlPrepared[u.Name]
-	if !ok {
-		return nil, pgerr.Newf(pgerr.InvalidSQLStatementName, "prepared statement \"%s\" does not exist", u.Name)
+	p, err := s.sqlPrepared(u.Name)
+	if err != nil {
+		return nil, err
 	}
 	if err := s.refresh(ctx, p); err != nil {
 		return nil, err
@@ -252,19 +250,26 @@ func (s *session) execute(ctx context.Context, b binding, u *pgsql.Execute) (pgw
 
 func (s *session) deallocate(u *pgsql.Deallocate) (string, error) {
 	if u.All {
-		for name, p := range s.sqlPrepared {
-			p.Close()
-			delete(s.sqlPrepared, name)
-		}
+		s.startup.Prepared.DeleteAll()
 		return "DEALLOCATE ALL", nil
 	}
-	p, ok := s.sqlPrepared[u.Name]
-	if !ok {
+	if !s.startup.Prepared.Delete(u.Name) {
 		return "", pgerr.Newf(pgerr.InvalidSQLStatementName, "prepared statement \"%s\" does not exist", u.Name)
 	}
-	p.Close()
-	delete(s.sqlPrepared, u.Name)
 	return "DEALLOCATE", nil
+}
+
+// sqlPrepared finds a statement that PREPARE or Parse named.
+func (s *session) sqlPrepared(name string) (*prepared, error) {
+	st, err := s.startup.Prepared.Get(name)
+	if err != nil {
+		return nil, err
+	}
+	p, ok := st.Statement.(*prepared)
+	if !ok || p.stmt == nil {
+		return nil, pgerr.Newf(pgerr.InvalidSQLStatementName, "prepared statement \"%s\" cannot be executed", name)
+	}
+	return p, nil
 }
 
 // lockTables checks that the tables exist; under snapshot isolation with first committer wins a lock protects nothing more.
