@@ -98,6 +98,9 @@ var errorRules = []errorRule{
 	rule("Binder", `No function matches the given name and argument types '(.*?)'`, func(m []string) *pgerr.Error {
 		return undefinedFunction(m[1])
 	}),
+	rule("Binder", `Could not choose a best candidate function for the function call "(.*?)"\.`, func(m []string) *pgerr.Error {
+		return ambiguousFunction(m[1])
+	}),
 	rule("Binder", `Cannot compare values of type (\S+) and (?:type )?(\S+)`, func(m []string) *pgerr.Error {
 		return pgerr.Newf(pgerr.UndefinedFunction, "operator does not exist: %s = %s", pgTypeName(m[1]), pgTypeName(strings.TrimRight(m[2], ".-"))).
 			WithHint("No operator matches the given name and argument types. You might need to add explicit type casts.")
@@ -169,21 +172,37 @@ func cannotCast(from, to string) *pgerr.Error {
 }
 
 func undefinedFunction(call string) *pgerr.Error {
-	name, _, _ := strings.Cut(call, "(")
-	if args := strings.TrimSuffix(strings.TrimPrefix(call, name+"("), ")"); !isWord(name) {
-		parts := splitTypes(args)
-		for i, p := range parts {
-			parts[i] = pgTypeName(p)
-		}
-		op := name + " " + strings.Join(parts, ", ")
-		if len(parts) == 2 {
-			op = parts[0] + " " + name + " " + parts[1]
-		}
+	if op, ok := operatorText(call); ok {
 		return pgerr.Newf(pgerr.UndefinedFunction, "operator does not exist: %s", op).
 			WithHint("No operator matches the given name and argument types. You might need to add explicit type casts.")
 	}
-	return pgerr.Newf(pgerr.UndefinedFunction, "function %s does not exist", callText(call, name)).
+	return pgerr.Newf(pgerr.UndefinedFunction, "function %s does not exist", callText(call, call)).
 		WithHint("No function matches the given name and argument types. You might need to add explicit type casts.")
+}
+
+func ambiguousFunction(call string) *pgerr.Error {
+	if op, ok := operatorText(call); ok {
+		return pgerr.Newf(pgerr.AmbiguousFunction, "operator is not unique: %s", op).
+			WithHint("Could not choose a best candidate operator. You might need to add explicit type casts.")
+	}
+	return pgerr.Newf(pgerr.AmbiguousFunction, "function %s is not unique", callText(call, call)).
+		WithHint("Could not choose a best candidate function. You might need to add explicit type casts.")
+}
+
+// operatorText is a call of an operator as PostgreSQL writes it: date * integer. false: a function's.
+func operatorText(call string) (string, bool) {
+	name, _, _ := strings.Cut(call, "(")
+	if isWord(name) {
+		return "", false
+	}
+	parts := splitTypes(strings.TrimSuffix(strings.TrimPrefix(call, name+"("), ")"))
+	for i, p := range parts {
+		parts[i] = pgTypeName(p)
+	}
+	if len(parts) == 2 {
+		return parts[0] + " " + name + " " + parts[1], true
+	}
+	return name + " " + strings.Join(parts, ", "), true
 }
 
 func isWord(s string) bool {

@@ -21,11 +21,11 @@ type Rows struct {
 	types   []*logical
 	columns []Column
 	chunk   bind.DataChunk
-	cols  []vec
-	size  int // rows of the chunk
-	next  int // first row not yet given out
-	eof   bool
-	err   error
+	cols    []vec
+	size    int // rows of the chunk
+	next    int // first row not yet given out
+	eof     bool
+	err     error
 
 	style   pgenc.Style
 	out     output

@@ -279,7 +279,7 @@ func TestDescribe(t *testing.T) {
 	require.Nil(t, s.Columns())
 	require.Equal(t, 1, s.NumParams())
 	require.Zero(t, s.Params()[0].TypeOID)
-	for _, arg := range []any{int64(41), 0.5, "7", int64(1)} {
+	for _, arg := range []any{int64(41), 0.5, Date(3), int64(1)} {
 		r, err := s.Query(context.Background(), []any{arg})
 		require.NoError(t, err)
 		_, n, _, err := r.AppendDataRows(nil, nil, nil, nil, 0)
@@ -287,6 +287,9 @@ func TestDescribe(t *testing.T) {
 		require.Equal(t, 1, n)
 		r.Close()
 	}
+	_, err = s.Query(context.Background(), []any{"7"})
+	require.Equal(t, pgerr.AmbiguousFunction, pgerr.CodeOf(err), "%v", err)
+	require.Equal(t, "operator is not unique: unknown + integer", pgerr.As(err).Message)
 	// It runs all the same, with the value's type; so does a parameter of a table function, which DuckDB leaves open.
 	open, err := c.Prepare(context.Background(), "SELECT a FROM generate_series(1, $1::BIGINT) t(a)")
 	require.NoError(t, err)
