@@ -33,9 +33,7 @@ type analyzer struct {
 }
 
 type paramState struct {
-	oid  uint32
-	seen bool
-	loc  int32
+	oid uint32
 }
 
 type resolvedName struct {
@@ -79,7 +77,7 @@ func Analyze(stmt *Stmt, r Resolver, paramOIDs []uint32) (q *Query, err error) {
 func newAnalyzer(src *source, r Resolver, paramOIDs []uint32) *analyzer {
 	az := &analyzer{src: src, r: r}
 	for _, oid := range paramOIDs {
-		az.params = append(az.params, paramState{oid: oid, loc: -1})
+		az.params = append(az.params, paramState{oid: oid})
 	}
 	return az
 }
@@ -161,10 +159,7 @@ func (az *analyzer) query(s *pg_query.SelectStmt) *Query {
 func (az *analyzer) finish(q *Query, text string) {
 	for i, p := range az.params {
 		if p.oid == 0 || p.oid == pgtype.Unknown {
-			if !p.seen {
-				panic(pgerr.Newf(pgerr.IndeterminateDatatype, "could not determine data type of parameter $%d", i+1))
-			}
-			az.fail(pgerr.IndeterminateDatatype, p.loc, "could not determine data type of parameter $%d", i+1)
+			panic(pgerr.Newf(pgerr.IndeterminateDatatype, "could not determine data type of parameter $%d", i+1))
 		}
 		q.Params = append(q.Params, Param{OID: p.oid})
 	}

@@ -186,6 +186,7 @@ func (az *analyzer) insertValues(ins *Insert, sel *pg_query.SelectStmt, s *scope
 	var rows [][]*expr
 	width := -1
 	s.clause = "VALUES"
+	s.hidden = []*nsItem{targetItem(rel)}
 	for _, row := range sel.ValuesLists {
 		items := row.GetList().GetItems()
 		if width >= 0 && len(items) != width {
@@ -219,6 +220,15 @@ func (az *analyzer) insertValues(ins *Insert, sel *pg_query.SelectStmt, s *scope
 		az.fail(pgerr.GroupingError, -1, "aggregate functions are not allowed in VALUES")
 	}
 	return rows
+}
+
+// targetItem is the target table as something that VALUES cannot name, for hints.
+func targetItem(rel *Relation) *nsItem {
+	it := &nsItem{name: rel.Name}
+	for _, c := range rel.Columns {
+		it.cols = append(it.cols, &nsCol{name: c.Name, hidden: c.Hidden})
+	}
+	return it
 }
 
 // st2cols says whether the statement named its columns.
@@ -449,7 +459,7 @@ func (az *analyzer) arbiter(in *pg_query.InferClause, rel *Relation) {
 		if el == nil || el.Expr != nil || len(el.Opclass) > 0 {
 			az.noArbiter()
 		}
-		cols[az.columnIndexPlain(rel, el.Name)] = true
+		cols[az.columnIndexPlain(rel, el.Name, in.Location)] = true
 	}
 	if in.WhereClause != nil || len(cols) != len(rel.Key) || len(rel.Key) == 0 {
 		az.noArbiter()
@@ -461,13 +471,13 @@ func (az *analyzer) arbiter(in *pg_query.InferClause, rel *Relation) {
 	}
 }
 
-func (az *analyzer) columnIndexPlain(rel *Relation, name string) int {
+func (az *analyzer) columnIndexPlain(rel *Relation, name string, loc int32) int {
 	for i, c := range rel.Columns {
 		if c.Name == name {
 			return i
 		}
 	}
-	az.fail(pgerr.UndefinedColumn, -1, "column %q does not exist", name)
+	az.fail(pgerr.UndefinedColumn, loc, "column %q does not exist", name)
 	return 0
 }
 
@@ -486,7 +496,7 @@ func (az *analyzer) conflictUpdate(c *pg_query.OnConflictClause, st *pg_query.In
 	s := &scope{az: az}
 	n := &selNode{scope: s}
 	old := &nsItem{name: name, schema: rel.Schema, relVisible: true, colsVisible: true, rel: e}
-	excluded := &nsItem{name: "excluded", relVisible: true}
+	excluded := &nsItem{name: "excluded", relVisible: true, colsVisible: true}
 	for i := range rel.Columns {
 		old.cols = append(old.cols, &nsCol{name: rel.Columns[i].Name, hidden: rel.Columns[i].Hidden, e: relColumn(e, i, name)})
 		if !rel.Columns[i].Hidden {

@@ -291,7 +291,8 @@ func (s *scope) emitFunction(c *candidate, names []string, args funcArgs, f *pg_
 	for i, e := range args.exprs {
 		typ := declared[i]
 		if typ == pgtype.Any {
-			if e.typ == pgtype.Unknown {
+			// An untyped parameter stays so, and is refused in the end when nothing else gives it a type.
+			if e.typ == pgtype.Unknown && e.kind != kParam {
 				e = s.coerceTo(e, pgtype.Text, -1, implicitCoercion, "")
 			}
 			coerced[i] = e

@@ -93,6 +93,7 @@ substr(bytea,int4)       skade_bytea_substr($1, CAST($2 AS BIGINT), CAST(2147483
 substr(bytea,int4,int4)  skade_bytea_substr($1, CAST($2 AS BIGINT), CAST($3 AS BIGINT))
 substring(bytea,int4)    skade_bytea_substr($1, CAST($2 AS BIGINT), CAST(2147483647 AS BIGINT))
 substring(bytea,int4,int4) skade_bytea_substr($1, CAST($2 AS BIGINT), CAST($3 AS BIGINT))
+substring(text,text,text) skade_substring_similar($1, $2, $3)
 substring(text,text)     skade_regexp_substring($1, $2)
 sha224(bytea)            skade_sha('224', $1)
 sha256(bytea)            skade_sha('256', $1)

@@ -204,6 +204,7 @@ var regexFuncs = []GoFunc{
 		}
 		return Value{S: a[0].S[m[0]:m[1]]}, nil
 	}),
+	fn("skade_substring_similar", types(dV, dV, dV), dV, func(a []Value) (Value, error) { return substringSimilar(a[0].S, a[1].S, a[2].S) }),
 	// substring(text from pattern): the first group, or the match.
 	regexFn("skade_regexp_substring", types(dV, dV), dV, 1, -1, func(re *regexp.Regexp, a []Value) (Value, error) {
 		m := re.FindStringSubmatchIndex(a[0].S)
@@ -212,6 +213,31 @@ var regexFuncs = []GoFunc{
 		}
 		return groups(a[0].S, m)[0], nil
 	}),
+}
+
+// substringSimilar is substring(text similar pattern escape e): the part of the pattern between the two e".
+func substringSimilar(s, pattern, escape string) (Value, error) {
+	parts := strings.Split(pattern, escape+`"`)
+	if escape == "" || len(parts) != 3 {
+		return Value{}, pgerr.New(pgerr.FeatureNotSupported, "substring with an SQL pattern without two separators is not supported")
+	}
+	var re [3]string
+	for i, p := range parts {
+		text, err := similarRegex(p, escape)
+		if err != nil {
+			return Value{}, err
+		}
+		re[i] = strings.TrimSuffix(strings.TrimPrefix(text, "^(?:"), ")$")
+	}
+	c, err := regexp.Compile("(?s)^(?:" + re[0] + ")((?:" + re[1] + "))(?:" + re[2] + ")$")
+	if err != nil {
+		return Value{}, pgerr.Newf(invalidRegularExpression, "invalid regular expression: %s", regexReason(err))
+	}
+	m := c.FindStringSubmatch(s)
+	if m == nil {
+		return sqlNull, nil
+	}
+	return Value{S: m[1]}, nil
 }
 
 func arrayLiteralText(items []Value) string {

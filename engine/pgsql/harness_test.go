@@ -246,9 +246,21 @@ func sessionBind(b Bind) any {
 }
 
 // run executes a query and gives its rows as PostgreSQL's text.
-func run(t testing.TB, c *duck.Conn, f *fixture, q *Query) (rows [][]*string, err error) {
+func run(t testing.TB, c *duck.Conn, f *fixture, q *Query) ([][]*string, error) {
+	return runText(c, q.Render(f.fromItem), q)
+}
+
+// runDML is run for UPDATE and DELETE, whose rows are not q.Columns.
+func runDML(t testing.TB, f *fixture, q *Query) ([][]*string, error) {
+	plain := *q
+	plain.Columns = nil
+	plain.Insert = &Insert{}
+	return runText(testConn(t), q.Render(f.fromItem), &plain)
+}
+
+func runText(c *duck.Conn, text string, q *Query) (rows [][]*string, err error) {
 	ctx := context.Background()
-	st, err := c.Prepare(ctx, q.Render(f.fromItem))
+	st, err := c.Prepare(ctx, text)
 	if err != nil {
 		return nil, err
 	}
@@ -265,7 +277,7 @@ func run(t testing.TB, c *duck.Conn, f *fixture, q *Query) (rows [][]*string, er
 	types := make([]uint32, len(st.Columns()))
 	for i := range types {
 		types[i] = st.Columns()[i].TypeOID
-		if i < len(q.Columns) {
+		if i < len(q.Columns) && q.Insert == nil {
 			types[i] = q.Columns[i].Type
 		}
 	}
@@ -277,7 +289,7 @@ func run(t testing.TB, c *duck.Conn, f *fixture, q *Query) (rows [][]*string, er
 		for range n {
 			var row []*string
 			row, out = dataRow(out)
-			if len(q.Columns) == 0 {
+			if len(q.Columns) == 0 && q.Insert == nil && len(types) == 1 {
 				row = nil // SELECT without columns: DuckDB yields one to ignore
 			}
 			rows = append(rows, row)

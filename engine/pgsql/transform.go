@@ -152,12 +152,9 @@ func (s *scope) paramRef(p *pg_query.ParamRef) *expr {
 		s.az.fail(pgerr.UndefinedParameter, p.Location, "there is no parameter $%d", n)
 	}
 	for len(s.az.params) < n {
-		s.az.params = append(s.az.params, paramState{loc: -1})
+		s.az.params = append(s.az.params, paramState{})
 	}
 	st := &s.az.params[n-1]
-	if !st.seen {
-		st.seen, st.loc = true, p.Location
-	}
 	if st.oid == 0 || st.oid == pgtype.Unknown {
 		return &expr{kind: kParam, typ: pgtype.Unknown, mod: -1, loc: p.Location, param: n}
 	}
@@ -231,7 +228,10 @@ func (e *expr) conjuncts() []*expr {
 }
 
 func (s *scope) nullTest(t *pg_query.NullTest) *expr {
-	arg := s.exprNoUnknown(t.Arg)
+	arg := s.expr(t.Arg)
+	if arg.typ == pgtype.Unknown && arg.kind != kParam {
+		arg = s.coerceTo(arg, pgtype.Text, -1, implicitCoercion, "")
+	}
 	not := t.Nulltesttype == pg_query.NullTestType_IS_NOT_NULL
 	if arg.kind == kRow {
 		// A row IS NULL when every field is, IS NOT NULL when none is.

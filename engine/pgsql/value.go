@@ -198,7 +198,7 @@ func (s *scope) exprKeepParam(n *pg_query.Node) *expr { return s.expr(n) }
 
 // indirection is subscripting, slicing and field selection.
 func (s *scope) indirection(a *pg_query.A_Indirection) *expr {
-	e := s.exprNoUnknown(a.Arg)
+	e := s.expr(a.Arg)
 	for i, n := range a.Indirection {
 		switch x := n.GetNode().(type) {
 		case *pg_query.Node_AIndices:
