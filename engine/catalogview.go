@@ -77,8 +77,19 @@ func (v *catalogView) Cursors() []pgcatalog.Cursor {
 	return out
 }
 
-// catalogSnapshot is the system catalogs at the transaction's cut. Without own changes it is shared by all sessions of a cut.
+// catalogSnapshot is the system catalogs as the running statement sees them. DuckDB's threads call it through the catalog functions
+// while the session's goroutine waits for them.
 func (s *session) catalogSnapshot() *pgcatalog.Snapshot {
+	s.catalog.Lock()
+	defer s.catalog.Unlock()
+	if s.catalog.snapshot == nil {
+		s.catalog.snapshot = s.newCatalogSnapshot()
+	}
+	return s.catalog.snapshot
+}
+
+// newCatalogSnapshot is shared by all sessions of a cut, unless the transaction has changes of its own.
+func (s *session) newCatalogSnapshot() *pgcatalog.Snapshot {
 	tx := s.readTx()
 	if tx.Changed() {
 		return s.gw.syscat.Snapshot(s.gw.objects(tx))
@@ -120,6 +131,9 @@ func (gw *Gateway) objects(tx *warehouse.Tx) *pgcatalog.Objects {
 			o.Relations = append(o.Relations, rel)
 		}
 	}
+	for _, v := range sqlfuncs.Views() {
+		o.Relations = append(o.Relations, skadeViewObject(v))
+	}
 	for _, obj := range tx.Objects(viewKind) {
 		v, err := decodeView(obj)
 		if err != nil {
@@ -134,6 +148,30 @@ func (gw *Gateway) objects(tx *warehouse.Tx) *pgcatalog.Objects {
 		o.Relations = append(o.Relations, rel)
 	}
 	return o
+}
+
+// OIDs of the gateway's own objects, below those of users.
+const (
+	firstFunctionOID = 15001
+	firstViewOID     = 15201
+)
+
+func skadeViewOID(name string) uint32 {
+	for i, v := range sqlfuncs.Views() {
+		if v.Name == name {
+			return uint32(firstViewOID + i)
+		}
+	}
+	return 0
+}
+
+func skadeViewObject(v *sqlfuncs.View) pgcatalog.Relation {
+	rel := pgcatalog.Relation{OID: skadeViewOID(v.Name), Kind: pgcatalog.View, Namespace: "skade", Name: v.Name, Owner: 10, Comment: v.Doc, Rows: -1,
+		Definition: " SELECT * FROM skade." + v.Name + ";"}
+	for i, c := range v.Columns {
+		rel.Columns = append(rel.Columns, pgcatalog.RelationColumn{Name: c.Name, AttNum: int16(i + 1), TypeOID: c.OID, TypeMod: c.Mod})
+	}
+	return rel
 }
 
 func viewOID(o *catalog.Object) uint32 {
@@ -238,7 +276,7 @@ func (gw *Gateway) catalogRoles() []pgcatalog.Role {
 func skadeFunctions() []pgcatalog.Function {
 	var out []pgcatalog.Function
 	for i, f := range sqlfuncs.Functions() {
-		pf := pgcatalog.Function{OID: uint32(15000 + i), Namespace: "skade", Name: f.Name, Defaults: f.Defaults(), Return: f.Returns, ReturnsSet: f.SetOf, Volatile: 's', Strict: f.Strict, Comment: f.Doc}
+		pf := pgcatalog.Function{OID: uint32(firstFunctionOID + i), Namespace: "skade", Name: f.Name, Defaults: f.Defaults(), Return: f.Returns, ReturnsSet: f.SetOf, Volatile: 's', Strict: f.Strict, Comment: f.Doc}
 		for _, a := range f.Args {
 			pf.Args = append(pf.Args, pgcatalog.FunctionArg{Name: a.Name, TypeOID: a.OID, Default: a.Default})
 		}

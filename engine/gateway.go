@@ -148,6 +148,7 @@ func (gw *Gateway) addSession(s *session) error {
 		return &pgerr.Error{Severity: pgerr.SevFatal, Code: pgerr.InternalError, Message: "process id is in use"}
 	}
 	gw.mu.sessions[s.startup.PID] = s
+	gw.mu.snapshot = nil // it lists the roles that are logged in
 	return nil
 }
 

@@ -170,7 +170,7 @@ func systemRelation(sys *pgcatalog.SystemRelation) *pgsql.Relation {
 }
 
 func skadeView(v *sqlfuncs.View) *pgsql.Relation {
-	rel := &pgsql.Relation{Kind: pgsql.System, Schema: "skade", Name: v.Name, ReadOnly: true, Handle: &handle{view: v}}
+	rel := &pgsql.Relation{Kind: pgsql.System, Schema: "skade", Name: v.Name, OID: skadeViewOID(v.Name), ReadOnly: true, Handle: &handle{view: v}}
 	rel.Columns = shapeColumns(v.Columns)
 	return rel
 }
@@ -195,7 +195,7 @@ func tableRelation(t *warehouse.TxTable) *pgsql.Relation {
 		oid, mod := pgtype.FromIceberg(f, props)
 		byID[f.ID] = i
 		rel.Columns = append(rel.Columns, pgsql.RelColumn{
-			Name: f.Name, Type: oid, Mod: mod, AttNum: int16(f.ID), NotNull: f.Required, Default: props[defaultKey(f.ID)], Scale: pgtype.BareNumericScale,
+			Name: f.Name, Type: oid, Mod: mod, AttNum: int16(i + 1), NotNull: f.Required, Default: props[defaultKey(f.ID)], Scale: pgtype.BareNumericScale,
 		})
 	}
 	for _, id := range keyOrder(sc.IdentifierFieldIDs, props) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nordisk/skade-pg/engine/duck"
+	"github.com/nordisk/skade-pg/engine/pgcatalog"
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/pgwire"
@@ -38,6 +39,11 @@ type session struct {
 		busy bool
 	}
 	act activity
+	// catalog is the system catalogs of the running statement.
+	catalog struct {
+		sync.Mutex
+		snapshot *pgcatalog.Snapshot
+	}
 }
 
 // NewSession implements pgwire.Backend.

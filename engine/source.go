@@ -80,8 +80,8 @@ func (s *session) source(ctx context.Context, r *rendered, i int, use *pgsql.Rel
 			return "", pgerr.New(pgerr.InternalError, "source of rows is missing")
 		}
 		return s.relationItem(r, use, src.Schema, src.N, func(ctx context.Context) (iter.Seq2[arrow.RecordBatch, error], error) {
-			return src.Batches(ctx), nil
-		}, nil)
+			return shared(src.Batches(ctx)), nil
+		})
 	case pgsql.Table:
 		return s.tableItem(ctx, r, use, h.table, nil, args)
 	case pgsql.Function:
@@ -98,31 +98,46 @@ func (s *session) systemItem(ctx context.Context, r *rendered, use *pgsql.RelUse
 		if err != nil {
 			return "", err
 		}
-		return s.relationItem(r, use, rows.Schema, rows.N, opener(rows), nil)
+		return s.relationItem(r, use, rows.Schema, rows.N, opener(rows))
 	}
 	as, batches, n, err := s.catalogSnapshot().Relation(&catalogView{s}, h.system.Schema, h.system.Name)
 	if err != nil {
 		return "", err
 	}
 	open := func(context.Context) (iter.Seq2[arrow.RecordBatch, error], error) {
-		return func(yield func(arrow.RecordBatch, error) bool) {
+		return shared(func(yield func(arrow.RecordBatch, error) bool) {
 			for _, b := range batches {
-				b.Retain() // the snapshot's; the reader releases what it is given
 				if !yield(b, nil) {
 					return
 				}
 			}
-		}, nil
+		}), nil
 	}
-	return s.relationItem(r, use, as, n, open, nil)
+	return s.relationItem(r, use, as, n, open)
 }
 
 func opener(rows *sqlfuncs.Rows) duck.RelationFunc {
-	return func(ctx context.Context) (iter.Seq2[arrow.RecordBatch, error], error) { return rows.Batches(ctx), nil }
+	return func(ctx context.Context) (iter.Seq2[arrow.RecordBatch, error], error) {
+		return shared(rows.Batches(ctx)), nil
+	}
 }
 
-// relationItem registers rows of Go and selects the columns that the query uses, in its order. cast gives the SQL type to cast column i to ("" none).
-func (s *session) relationItem(r *rendered, use *pgsql.RelUse, schema *arrow.Schema, n int64, open duck.RelationFunc, _ any) (string, error) {
+// shared lends batches to DuckDB, whose reader releases what it gets, while their owner keeps them.
+func shared(batches iter.Seq2[arrow.RecordBatch, error]) iter.Seq2[arrow.RecordBatch, error] {
+	return func(yield func(arrow.RecordBatch, error) bool) {
+		for b, err := range batches {
+			if b != nil {
+				b.Retain()
+			}
+			if !yield(b, err) {
+				return
+			}
+		}
+	}
+}
+
+// relationItem registers rows of Go and selects the columns that the query uses, in its order.
+func (s *session) relationItem(r *rendered, use *pgsql.RelUse, schema *arrow.Schema, n int64, open duck.RelationFunc) (string, error) {
 	id, release, err := s.gw.duck.RegisterRelation(schema, n, open)
 	if err != nil {
 		return "", err
@@ -181,7 +196,7 @@ func (s *session) functionItem(ctx context.Context, r *rendered, use *pgsql.RelU
 	if rows.Warnings != nil {
 		r.warnings = append(r.warnings, rows.Warnings)
 	}
-	return s.relationItem(r, use, rows.Schema, rows.N, opener(rows), nil)
+	return s.relationItem(r, use, rows.Schema, rows.N, opener(rows))
 }
 
 // pinnedState is a table at a bound.

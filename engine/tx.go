@@ -56,7 +56,12 @@ func (s *session) openTx(explicit bool) *txn {
 }
 
 // statement starts a statement: READ COMMITTED takes a new cut.
-func (t *txn) statement() { t.stmtStart = time.Now() }
+func (t *txn) statement() {
+	t.stmtStart = time.Now()
+	t.s.catalog.Lock()
+	t.s.catalog.snapshot = nil
+	t.s.catalog.Unlock()
+}
 
 func (t *txn) isolation() string {
 	if v, ok := t.s.gucs.cur["transaction_isolation"]; ok {
