@@ -121,7 +121,7 @@ func (s *session) internalQuery(ctx context.Context, sql string) (*prepared, err
 	if err != nil {
 		return nil, err
 	}
-	p := &prepared{s: s, stmt: stmts[0], text: sql}
+	p := &prepared{s: s, stmt: stmts[0], text: sql, once: true}
 	return p, s.analyze(ctx, p)
 }
 

@@ -24,6 +24,8 @@ type prepared struct {
 	cols   []pgwire.Column
 	deps   []dependency
 	done   bool
+	once   bool // of the simple protocol: executed once, nothing is kept
+	closed bool
 	// plan is the DuckDB statement of the last execution, good while the sources are the same.
 	plan  *cachedPlan
 	point *pointPlan
@@ -39,8 +41,17 @@ type dependency struct {
 func (p *prepared) ParamOIDs() []uint32      { return p.params }
 func (p *prepared) Columns() []pgwire.Column { return p.cols }
 func (p *prepared) Empty() bool              { return p.stmt == nil }
-func (p *prepared) Close()                   { p.dropPlan() }
 func (p *prepared) needsAnalysis() bool      { return p.stmt != nil && p.stmt.Kind != pgsql.TransactionStmt }
+
+// Close frees the plan, when a cursor that still reads from it is closed at the latest.
+func (p *prepared) Close() {
+	p.closed = true
+	p.dropPlan()
+	if p.inner != nil {
+		p.inner.Close()
+	}
+}
+
 func (p *prepared) kindIs(ks ...pgsql.Kind) bool {
 	for _, k := range ks {
 		if p.stmt.Kind == k {
@@ -138,7 +149,7 @@ func textColumn(name string) pgwire.Column {
 // analyzeUtility settles the columns and the inner statement of a utility statement.
 func (s *session) analyzeUtility(ctx context.Context, p *prepared) error {
 	inner := func(st *pgsql.Stmt) error {
-		p.inner = &prepared{s: s, stmt: st, text: p.text, given: p.given}
+		p.inner = &prepared{s: s, stmt: st, text: p.text, given: p.given, once: p.once}
 		if err := s.analyze(ctx, p.inner); err != nil {
 			return err
 		}

@@ -98,7 +98,7 @@ func (s *session) startQuery(ctx context.Context, b binding, q *pgsql.Query, row
 
 // compile gives d a connection and a statement: the cached one when the sources did not change.
 func (s *session) compile(ctx context.Context, d *duckRows, b binding, q *pgsql.Query, rows given) error {
-	cacheable := rows == nil && q == b.p.query && b.p.stmt.Kind == pgsql.Select
+	cacheable := !b.p.once && !b.p.closed && rows == nil && q == b.p.query && b.p.stmt.Kind == pgsql.Select
 	r, err := s.render(ctx, q, b.args, rows)
 	if err != nil {
 		return err
@@ -134,7 +134,12 @@ func (s *session) compile(ctx context.Context, d *duckRows, b binding, q *pgsql.
 func (s *session) usePlan(d *duckRows, p *prepared, c *cachedPlan) {
 	c.inUse = true
 	d.conn, d.stmt, d.free = c.conn, c.stmt, nil
-	d.keep = func() { c.inUse = false }
+	d.keep = func() {
+		c.inUse = false
+		if p.closed {
+			p.dropPlan()
+		}
+	}
 }
 
 func selectTag(n int64) string { return "SELECT " + itoa(n) }

@@ -112,7 +112,7 @@ func (s *session) Split(_ context.Context, sql string) ([]pgwire.Statement, erro
 	out := make([]pgwire.Statement, len(stmts))
 	for i, st := range stmts {
 		// Analysed at Bind: an earlier statement of the string may create what a later one names.
-		out[i] = &prepared{s: s, stmt: st, text: sql}
+		out[i] = &prepared{s: s, stmt: st, text: sql, once: true}
 	}
 	return out, nil
 }
@@ -173,6 +173,10 @@ func (s *session) Bind(ctx context.Context, st pgwire.Statement, paramFormats []
 		s.openTx(false)
 	}
 	s.tx.statement()
+	s.act.query(p.stmt.Text)
+	if err := s.tx.refreshCut(ctx); err != nil {
+		return nil, err
+	}
 	if p.needsAnalysis() {
 		if err := s.refresh(ctx, p); err != nil {
 			return nil, err
