@@ -150,13 +150,16 @@ func constraintName(t pg_query.ConstrType) string {
 	return "a deferrable constraint"
 }
 
+// treeVersion is the version of the trees that pg_query takes back: PostgreSQL 17.0.7.
+const treeVersion = 170007
+
 // deparse writes an expression back as SQL.
 func (az *analyzer) deparse(n *pg_query.Node) string {
 	sel := &pg_query.SelectStmt{TargetList: []*pg_query.Node{{Node: &pg_query.Node_ResTarget{ResTarget: &pg_query.ResTarget{Val: n}}}}, LimitOption: pg_query.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg_query.SetOperation_SETOP_NONE}
-	tree := &pg_query.ParseResult{Stmts: []*pg_query.RawStmt{{Stmt: &pg_query.Node{Node: &pg_query.Node_SelectStmt{SelectStmt: sel}}}}}
+	tree := &pg_query.ParseResult{Version: treeVersion, Stmts: []*pg_query.RawStmt{{Stmt: &pg_query.Node{Node: &pg_query.Node_SelectStmt{SelectStmt: sel}}}}}
 	text, err := pg_query.Deparse(tree)
 	if err != nil {
-		az.unsupported(nodeLocation(n), "this expression")
+		panic(pgerr.New(pgerr.FeatureNotSupported, "this expression is not supported").WithPosition(az.src.position(nodeLocation(n))).WithCause(err))
 	}
 	return strings.TrimPrefix(text, "SELECT ")
 }
