@@ -221,7 +221,7 @@ func (gw *Gateway) tableObject(t warehouse.TableInfo) (pgcatalog.Relation, bool)
 		if shown := pgtype.Shown(f.Type); comment == "" {
 			comment = shown
 		}
-		rel.Columns = append(rel.Columns, pgcatalog.RelationColumn{Name: f.Name, AttNum: int16(i + 1), TypeOID: oid, TypeMod: mod, NotNull: f.Required, Default: props[defaultKey(f.ID)], Comment: comment})
+		rel.Columns = append(rel.Columns, pgcatalog.RelationColumn{Name: f.Name, AttNum: int16(i + 1), TypeOID: oid, TypeMod: mod, NotNull: f.Required, Default: shownDefault(props[defaultKey(f.ID)], oid), Comment: comment})
 	}
 	if snap := md.CurrentSnapshot(); snap == nil {
 		rel.Rows = 0
@@ -230,6 +230,14 @@ func (gw *Gateway) tableObject(t warehouse.TableInfo) (pgcatalog.Relation, bool)
 		rel.Bytes = summaryInt(snap.Summary.Properties, "total-files-size")
 	}
 	return rel, true
+}
+
+// shownDefault is a default as pg_get_expr shows it: PostgreSQL has cast a bare string literal to the column's type.
+func shownDefault(sql string, oid uint32) string {
+	if len(sql) < 2 || sql[0] != '\'' || strings.IndexByte(strings.ReplaceAll(sql[1:], "''", ""), '\'') != len(strings.ReplaceAll(sql[1:], "''", ""))-1 {
+		return sql
+	}
+	return sql + "::" + pgtype.FormatNoTypmod(oid)
 }
 
 // attNumOf is a column's attribute number: its place in the schema, from 1.
