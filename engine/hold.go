@@ -13,8 +13,8 @@ type heldRows struct {
 // hold reads the rest of a cursor, so that it outlives its transaction.
 func (s *session) holdCursor(ctx context.Context, c *cursor) error {
 	p := c.portal
-	c.tx = nil
 	if p.done {
+		c.tx = nil
 		return nil
 	}
 	if p.src == nil {
@@ -39,6 +39,7 @@ func (s *session) holdCursor(ctx context.Context, c *cursor) error {
 	}
 	p.src.close()
 	p.src = h
+	c.tx = nil
 	return nil
 }
 

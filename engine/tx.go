@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -27,6 +28,10 @@ type txn struct {
 	listens    []listenOp
 	portals    map[pgwire.Portal]struct{}
 	wrote      bool
+	// statements counts Binds; alone is a simple query of one statement; redo repeats the data change that ran.
+	statements int
+	alone      bool
+	redo       *redo
 }
 
 // savepoint is a place to roll back to.
@@ -58,6 +63,7 @@ func (s *session) openTx(explicit bool) *txn {
 // statement starts a statement: READ COMMITTED takes a new cut.
 func (t *txn) statement() {
 	t.stmtStart = time.Now()
+	t.statements++
 	t.s.catalog.Lock()
 	t.s.catalog.snapshot = nil
 	t.s.catalog.Unlock()
@@ -80,8 +86,10 @@ func (t *txn) readOnly() bool {
 // warehouseTx pins the cut on first use.
 func (t *txn) warehouseTx() *warehouse.Tx {
 	if t.wh == nil {
+		cut := t.s.gw.catalog.Cut()
+		t.s.pinned.Store(cut)
 		t.wh = t.s.gw.warehouse.Begin(context.Background(), warehouse.TxOptions{
-			Cut: t.s.gw.catalog.Cut(), Actor: t.s.user(), ApplicationName: t.s.gucs.value("application_name"),
+			Cut: cut, Actor: t.s.user(), ApplicationName: t.s.gucs.value("application_name"),
 		})
 		for i := range t.savepoints {
 			// Nothing was written before: every open savepoint is this place.
@@ -100,6 +108,7 @@ func (t *txn) refreshCut(ctx context.Context) error {
 	if cut.Seq() == t.wh.Cut().Seq() {
 		return nil
 	}
+	t.s.pinned.Store(cut)
 	t.wh.SetCut(cut)
 	return nil
 }
@@ -122,14 +131,19 @@ func (t *txn) writable(command string) error {
 func (s *session) endTx(ctx context.Context, commit bool) error {
 	t := s.tx
 	var err error
-	s.closePortals(commit)
 	if commit {
+		err = s.sqlError(ctx, s.holdCursors(ctx))
+	}
+	s.closePortals()
+	switch {
+	case commit && err == nil:
 		err = s.commit(ctx, t)
-	} else if t.wh != nil {
-		err = t.wh.Rollback()
+	case t.wh != nil:
+		err = errors.Join(err, t.wh.Rollback())
 	}
 	ok := commit && err == nil
 	s.tx = nil
+	s.pinned.Store(nil)
 	s.gucs.end(ok)
 	s.act.transaction(time.Time{})
 	if ok {
@@ -156,16 +170,28 @@ func (s *session) commit(ctx context.Context, t *txn) error {
 	return s.sqlError(ctx, err)
 }
 
-// closePortals closes the transaction's portals and its cursors, those WITH HOLD materialised first when it commits.
-func (s *session) closePortals(commit bool) {
+// closePortals closes the transaction's portals and the cursors that still belong to it.
+func (s *session) closePortals() {
 	for p := range s.tx.portals {
 		p.Close()
 	}
 	for name, c := range s.cursors {
-		if c.tx == s.tx && !(c.hold && commit) {
+		if c.tx == s.tx {
 			s.dropCursor(name)
 		}
 	}
+}
+
+// holdCursors materialises the transaction's cursors WITH HOLD, which outlive it.
+func (s *session) holdCursors(ctx context.Context) error {
+	for _, c := range s.cursors {
+		if c.tx == s.tx && c.hold {
+			if err := s.holdCursor(ctx, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // transaction runs BEGIN, COMMIT, ROLLBACK and the savepoint statements.

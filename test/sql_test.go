@@ -3,9 +3,13 @@ package test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/array"
+	iceio "github.com/apache/iceberg-go/io"
+	"github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 )
 
@@ -167,4 +171,66 @@ func TestCopy(t *testing.T) {
 	_, err = c.PgConn().CopyFrom(context.Background(), newReader(bad), "COPY c FROM STDIN WITH (FORMAT csv)")
 	require.Error(t, err)
 	require.Equal(t, [][]string{{"1000"}}, rows(t, c, "SELECT count(*) FROM c"))
+}
+
+// TestCursorWithHold: it outlives its transaction and shows the rows of its snapshot.
+func TestCursorWithHold(t *testing.T) {
+	g := start(t)
+	c := g.connect()
+	run(t, c, "CREATE TABLE h (id int PRIMARY KEY)")
+	run(t, c, "INSERT INTO h SELECT n FROM generate_series(1, 5000) n")
+	run(t, c, "BEGIN")
+	run(t, c, "INSERT INTO h VALUES (5001)")
+	run(t, c, "DECLARE keep CURSOR WITH HOLD FOR SELECT id FROM h ORDER BY id")
+	require.Len(t, rows(t, c, "FETCH 10 FROM keep"), 10)
+	run(t, c, "COMMIT")
+	run(t, c, "DELETE FROM h")
+	require.Equal(t, [][]string{{"11"}, {"12"}}, rows(t, c, "FETCH 2 FROM keep"))
+	require.Len(t, rows(t, c, "FETCH ALL FROM keep"), 5001-12)
+	run(t, c, "CLOSE keep")
+	require.Equal(t, "34000", sqlstate(t, c, "FETCH 1 FROM keep").Code)
+}
+
+// TestIcebergGoReadsTheSameRows: the files alone, read by iceberg-go, are what SQL shows.
+func TestIcebergGoReadsTheSameRows(t *testing.T) {
+	for _, version := range []int{2, 3} {
+		t.Run(fmt.Sprintf("v%d", version), func(t *testing.T) {
+			g := start(t)
+			c := g.connect()
+			run(t, c, fmt.Sprintf("CREATE TABLE f (id bigint PRIMARY KEY, v text) WITH (format_version = %d)", version))
+			run(t, c, "INSERT INTO f SELECT n, 'v' || n FROM generate_series(1, 1000) n")
+			run(t, c, "DELETE FROM f WHERE id % 10 = 3")
+			run(t, c, "UPDATE f SET v = 'changed' WHERE id % 10 = 4")
+			run(t, c, "INSERT INTO f VALUES (5, 'five'), (2000, 'new') ON CONFLICT (id) DO UPDATE SET v = excluded.v")
+			var location string
+			require.NoError(t, c.QueryRow(context.Background(), "SELECT metadata_location FROM skade.commits WHERE table_name = 'public.f' ORDER BY commit_seq DESC LIMIT 1").Scan(&location))
+			want := map[int64]string{}
+			for _, r := range rows(t, c, "SELECT id, v FROM f") {
+				id, err := strconv.ParseInt(r[0], 10, 64)
+				require.NoError(t, err)
+				want[id] = r[1]
+			}
+			require.Len(t, want, 901)
+			require.Equal(t, want, scanWithIcebergGo(t, location))
+		})
+	}
+}
+
+func scanWithIcebergGo(t *testing.T, location string) map[int64]string {
+	t.Helper()
+	ctx := context.Background()
+	tbl, err := table.NewFromLocation(ctx, table.Identifier{"public", "f"}, location, iceio.LoadFSFunc(nil, location), nil)
+	require.NoError(t, err)
+	_, batches, err := tbl.Scan().ToArrowRecords(ctx)
+	require.NoError(t, err)
+	got := map[int64]string{}
+	for rec, err := range batches {
+		require.NoError(t, err)
+		ids, vs := rec.Column(0).(*array.Int64), rec.Column(1).(*array.String)
+		for i := range int(rec.NumRows()) {
+			got[ids.Value(i)] = vs.Value(i)
+		}
+		rec.Release()
+	}
+	return got
 }
