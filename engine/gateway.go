@@ -43,6 +43,8 @@ type Options struct {
 	Roles       []string
 	MemoryLimit int64
 	Threads     int
+	// Retention is what VACUUM keeps; the zero value keeps the newest snapshot and the last minute.
+	Retention Retention
 	// Version is the product's.
 	Version string
 	Logger  zerolog.Logger
@@ -65,7 +67,8 @@ type Gateway struct {
 	dir, database, address, versionText string
 	roles                               []string
 	started                             time.Time
-	retain                              warehouse.Retain
+	redos                               *redoLocks
+	retention                           Retention
 
 	mu struct {
 		sync.Mutex
@@ -79,10 +82,11 @@ type Gateway struct {
 func New(ctx context.Context, o Options) (*Gateway, error) {
 	gw := &Gateway{
 		catalog: o.Catalog, live: o.Live, warehouse: o.Warehouse, changes: o.Changes, lookup: o.Lookup, log: o.Logger,
-		dir: o.Dir, database: o.Database, address: o.Address, roles: o.Roles, started: time.Now(),
+		dir: o.Dir, database: o.Database, address: o.Address, roles: o.Roles, started: time.Now(), retention: o.Retention,
 		versionText: fmt.Sprintf("PostgreSQL %s (skade-pg %s)", serverVersion, o.Version),
 	}
 	gw.mu.sessions = map[int32]*session{}
+	gw.redos = newRedoLocks()
 	gw.syscat = pgcatalog.New(pgcatalog.Options{Owner: ownerRole(o.Roles), Database: o.Database})
 	gw.feed = newCommitFeed(o.Catalog, o.Logger)
 	gw.hub = newHub(gw.feed)
@@ -175,15 +179,4 @@ func (gw *Gateway) Sessions() int {
 func (gw *Gateway) foreign(ctx context.Context, f *liveset.File) bool {
 	r, err := gw.live.Reader(ctx, f)
 	return err == nil && len(r.FieldIDs()) == 0
-}
-
-// maintain compacts a table and lets go of snapshots that the retention no longer keeps.
-func (gw *Gateway) maintain(ctx context.Context, ident table.Identifier) error {
-	if _, err := gw.warehouse.Compact(ctx, ident, warehouse.CompactOptions{}); err != nil {
-		return fmt.Errorf("compact: %w", err)
-	}
-	if _, err := gw.warehouse.ExpireSnapshots(ctx, ident, gw.retain); err != nil {
-		return fmt.Errorf("expire snapshots: %w", err)
-	}
-	return nil
 }

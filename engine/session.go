@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/engine/duck"
 	"github.com/nordisk/skade-pg/engine/pgcatalog"
 	"github.com/nordisk/skade-pg/engine/pgsql"
@@ -39,6 +41,8 @@ type session struct {
 		busy bool
 	}
 	act activity
+	// pinned is the open transaction's cut, for whoever removes old snapshots meanwhile.
+	pinned atomic.Pointer[catalog.Cut]
 	// catalog is the system catalogs of the running statement.
 	catalog struct {
 		sync.Mutex
@@ -170,7 +174,7 @@ func (s *session) Bind(ctx context.Context, st pgwire.Statement, paramFormats []
 		return nil, err
 	}
 	if s.tx == nil {
-		s.openTx(false)
+		s.openTx(false).alone = true
 	}
 	s.tx.statement()
 	s.act.query(p.stmt.Text)
@@ -213,6 +217,13 @@ func (s *session) Sync(ctx context.Context) error {
 	}
 	ctx, done := s.watch(ctx)
 	defer done()
+	if r := s.tx.redo; r != nil && s.tx.statements == 1 && !s.tx.failed {
+		_, err := s.commitStatement(ctx, r, true)
+		if err != nil && s.tx != nil {
+			return errors.Join(err, s.endTx(ctx, false))
+		}
+		return err
+	}
 	return s.endTx(ctx, !s.tx.failed)
 }
 

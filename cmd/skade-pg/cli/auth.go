@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -41,11 +42,32 @@ func (s *Server) auth() (pgwire.Auth, error) {
 		return pgwire.Auth{}, fmt.Errorf("auth file %s: %w", s.cfg.AuthFile, err)
 	}
 	s.users = u
+	if s.cfg.Demo {
+		if err := u.addDemo(&s.demoPassword); err != nil {
+			return pgwire.Auth{}, fmt.Errorf("the demo's password: %w", err)
+		}
+	}
 	secret := sha256.Sum256(b) // the same across restarts, and nobody's who cannot read the file
 	return pgwire.Auth{Method: pgwire.ScramSHA256, MockSecret: secret[:], Verifier: func(_ context.Context, user string) (string, bool, error) {
 		v, ok := u.verifiers[user]
 		return v, ok, nil
 	}}, nil
+}
+
+// demoUser is the role that the demo connects as when passwords are asked for.
+const demoUser = "skade_demo"
+
+// addDemo lets the demo in, with a password that lives as long as the process and that nobody is told.
+func (u users) addDemo(password *string) error {
+	if _, taken := u.verifiers[demoUser]; taken {
+		return fmt.Errorf("role %q is the demo's own", demoUser)
+	}
+	*password = rand.Text()
+	v, err := pgwire.ScramVerifier(*password)
+	if err == nil {
+		u.verifiers[demoUser] = v
+	}
+	return err
 }
 
 // loopback reports an address that only this machine reaches.

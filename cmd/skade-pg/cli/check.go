@@ -22,7 +22,7 @@ func newCheck() *cobra.Command {
 
 When no server holds the folder it is read directly; else the server is asked through its port (--url, or the one it wrote down).
 The exit code is 0 when all is sound, 1 when something is wrong.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: runCheck,
 	}
 	commonFlags(cmd.Flags())
@@ -35,10 +35,7 @@ func runCheck(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	url, err := cmd.Flags().GetString("url")
-	if err != nil {
-		return err
-	}
+	url := cfg.URL
 	problems := 0
 	report := func(path, detail string) {
 		problems++

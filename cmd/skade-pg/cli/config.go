@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -21,19 +22,45 @@ const (
 
 // Config is every option of serve and check.
 type Config struct {
-	Data           string `mapstructure:"data"`
-	Listen         string `mapstructure:"listen"`
-	HTTP           string `mapstructure:"http"`
-	Demo           bool   `mapstructure:"demo"`
-	Database       string `mapstructure:"database"`
-	AuthFile       string `mapstructure:"auth-file"`
-	TLSCert        string `mapstructure:"tls-cert"`
-	TLSKey         string `mapstructure:"tls-key"`
-	MaxConnections int    `mapstructure:"max-connections"`
-	MemoryLimit    string `mapstructure:"memory-limit"`
-	Threads        int    `mapstructure:"threads"`
-	LogLevel       string `mapstructure:"log-level"`
-	DrainSeconds   int    `mapstructure:"drain-seconds"`
+	Data            string        `mapstructure:"data"`
+	Listen          string        `mapstructure:"listen"`
+	HTTP            string        `mapstructure:"http"`
+	Demo            bool          `mapstructure:"demo"`
+	Database        string        `mapstructure:"database"`
+	AuthFile        string        `mapstructure:"auth-file"`
+	TLSCert         string        `mapstructure:"tls-cert"`
+	TLSKey          string        `mapstructure:"tls-key"`
+	MaxConnections  int           `mapstructure:"max-connections"`
+	MemoryLimit     string        `mapstructure:"memory-limit"`
+	Threads         int           `mapstructure:"threads"`
+	LogLevel        string        `mapstructure:"log-level"`
+	DrainSeconds    int           `mapstructure:"drain-seconds"`
+	RetainAge       time.Duration `mapstructure:"retain-age"`
+	RetainSnapshots int           `mapstructure:"retain-snapshots"`
+	// URL is check's: the server to ask.
+	URL string `mapstructure:"url"`
+}
+
+// validate refuses numbers that mean nothing. The zero value of a field that serve alone has is what check leaves there.
+func (c *Config) validate() error {
+	for _, n := range []struct {
+		flag  string
+		value int
+	}{{"max-connections", c.MaxConnections}, {"threads", c.Threads}, {"drain-seconds", c.DrainSeconds}, {"retain-snapshots", c.RetainSnapshots}} {
+		if n.value < 0 {
+			return usagef("%s must not be negative: %d", n.flag, n.value)
+		}
+	}
+	if c.RetainAge < 0 {
+		return usagef("retain-age must not be negative: %s", c.RetainAge)
+	}
+	if c.Database == "" {
+		return usagef("database must not be empty")
+	}
+	if c.Data == "" {
+		return usagef("data must not be empty")
+	}
+	return nil
 }
 
 // commonFlags declares what serve and check share.
@@ -57,27 +84,26 @@ func loadConfig(cmd *cobra.Command) (*Config, error) {
 		v.SetConfigFile(file)
 		if err := v.ReadInConfig(); err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
-				return nil, fmt.Errorf("%w: configuration file %s does not exist", errUsage, file)
+				return nil, usagef("configuration file %s does not exist", file)
 			}
-			return nil, fmt.Errorf("%w: configuration file %s: %w", errUsage, file, err)
+			return nil, usagef("configuration file %s: %w", file, err)
 		}
 		for _, key := range v.AllKeys() {
 			if cmd.Flags().Lookup(key) == nil && key != "help" && !known(key) {
-				return nil, fmt.Errorf("%w: configuration file %s: unknown key %q", errUsage, file, key)
+				return nil, usagef("configuration file %s: unknown key %q", file, key)
 			}
 		}
 	}
 	c := &Config{}
 	if err := v.Unmarshal(c); err != nil {
-		return nil, fmt.Errorf("%w: %w", errUsage, err)
+		return nil, usageError{err}
 	}
-	return c, nil
+	return c, c.validate()
 }
 
-// known reports keys of the other subcommand: one file serves both.
+// known reports keys of any subcommand: one file serves all.
 func known(key string) bool {
-	serve := newServe()
-	return serve.Flags().Lookup(key) != nil
+	return newServe().Flags().Lookup(key) != nil || newCheck().Flags().Lookup(key) != nil
 }
 
 // parseBytes reads a size such as 512MB, 4GiB or 1000000; 0 for "".
@@ -100,5 +126,5 @@ func parseBytes(s string) (int64, error) {
 			return n * u.size, nil
 		}
 	}
-	return 0, fmt.Errorf("%w: %q is not a size: write 512MB or 4GB", errUsage, s)
+	return 0, usagef("%q is not a size: write 512MB or 4GB", s)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nordisk/skade-pg/cmd/skade-pg/demo"
+	"github.com/nordisk/skade-pg/engine"
 )
 
 func newServe() *cobra.Command {
@@ -20,7 +21,7 @@ func newServe() *cobra.Command {
 
 Every flag is also an environment variable (--max-connections is SKADE_PG_MAX_CONNECTIONS) and a key of the file given by --config.
 On a loopback address any user may connect without a password (trust). On any other address --auth-file is required.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: runServe,
 	}
 	f := cmd.Flags()
@@ -34,6 +35,8 @@ On a loopback address any user may connect without a password (trust). On any ot
 	f.Int("max-connections", 100, "connections at once")
 	f.String("memory-limit", "", "memory of all queries together, e.g. 4GB; default half of the machine's")
 	f.Int("threads", 0, "query threads; 0 is one per core")
+	f.Duration("retain-age", engine.DefaultRetention.Age, "VACUUM keeps snapshots that are younger")
+	f.Int("retain-snapshots", engine.DefaultRetention.Snapshots, "VACUUM keeps this many snapshots of a table, however old")
 	f.Int("drain-seconds", 10, "how long SIGTERM waits for running statements")
 	return cmd
 }
@@ -45,7 +48,7 @@ func runServe(cmd *cobra.Command, _ []string) error {
 	}
 	level, err := zerolog.ParseLevel(cfg.LogLevel)
 	if err != nil {
-		return fmt.Errorf("%w: log level %q: use debug, info, warn or error", errUsage, cfg.LogLevel)
+		return usagef("log level %q: use debug, info, warn or error", cfg.LogLevel)
 	}
 	log := zerolog.New(zerolog.ConsoleWriter{Out: cmd.ErrOrStderr(), TimeFormat: time.RFC3339, NoColor: true}).Level(level).With().Timestamp().Logger()
 	ctx := cmd.Context()
@@ -54,21 +57,24 @@ func runServe(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "skade-pg %s is ready: psql %s%s\n", version, srv.URL(), srv.authNote())
-	done := make(chan error, 1)
+	demoDone := make(chan struct{})
 	demoCtx, stopDemo := context.WithCancel(ctx)
-	if cfg.Demo {
-		go func() { done <- demo.Run(demoCtx, srv.URL(), log) }()
-	} else {
-		done <- nil
-	}
+	defer stopDemo()
+	go func() {
+		defer close(demoDone)
+		if !cfg.Demo {
+			return
+		}
+		if err := demo.Run(demoCtx, srv.demoURL(), log); err != nil && !errors.Is(err, context.Canceled) {
+			log.Error().Err(err).Msg("the demo ended; the server goes on")
+		}
+	}()
 	select {
 	case <-ctx.Done():
 		log.Info().Msg("draining")
 	case err = <-srv.Failed():
 	}
 	stopDemo()
-	if derr := <-done; derr != nil && !errors.Is(derr, context.Canceled) {
-		log.Error().Err(derr).Msg("demo")
-	}
+	<-demoDone
 	return errors.Join(err, srv.Close())
 }

@@ -26,19 +26,20 @@ import (
 
 // Server is the layers wired together, listening. It ends with Close.
 type Server struct {
-	cfg       *Config
-	log       zerolog.Logger
-	catalog   *catalog.Catalog
-	warehouse *warehouse.Warehouse
-	engine    *engine.Gateway
-	wire      *pgwire.Server
-	http      *httpServer
-	listener  net.Listener
-	trust     bool
-	users     users
-	ready     atomic.Bool
-	failed    chan error
-	served    chan struct{}
+	cfg          *Config
+	log          zerolog.Logger
+	catalog      *catalog.Catalog
+	warehouse    *warehouse.Warehouse
+	engine       *engine.Gateway
+	wire         *pgwire.Server
+	http         *httpServer
+	listener     net.Listener
+	trust        bool
+	users        users
+	demoPassword string
+	ready        atomic.Bool
+	failed       chan error
+	served       chan struct{}
 }
 
 // urlFile holds the URL of the server that has the folder, for `skade-pg check`.
@@ -114,6 +115,7 @@ func (s *Server) wireLayers(ctx context.Context, dir string, memory int64, auth 
 		Lookup:  lookup.New(lookup.Options{Live: live}),
 		Dir:     dir, Database: s.cfg.Database, Address: s.listener.Addr().String(), Roles: s.users.names,
 		MemoryLimit: memory, Threads: s.cfg.Threads, Version: version, Logger: s.log,
+		Retention: engine.Retention{Snapshots: s.cfg.RetainSnapshots, Age: s.cfg.RetainAge},
 	})
 	if err != nil {
 		return err
@@ -154,7 +156,17 @@ func redact(raw string) string {
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // URL connects to the server.
-func (s *Server) URL() string {
+func (s *Server) URL() string { return s.urlFor(url.User(s.firstUser())) }
+
+// demoURL is the demo's way in.
+func (s *Server) demoURL() string {
+	if s.demoPassword == "" {
+		return s.URL()
+	}
+	return s.urlFor(url.UserPassword(demoUser, s.demoPassword))
+}
+
+func (s *Server) urlFor(user *url.Userinfo) string {
 	host, port, err := net.SplitHostPort(s.listener.Addr().String())
 	if err != nil {
 		host = s.listener.Addr().String()
@@ -162,7 +174,7 @@ func (s *Server) URL() string {
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	u := url.URL{Scheme: "postgres", User: url.User(s.firstUser()), Host: net.JoinHostPort(host, port), Path: "/" + s.cfg.Database}
+	u := url.URL{Scheme: "postgres", User: user, Host: net.JoinHostPort(host, port), Path: "/" + s.cfg.Database}
 	if s.cfg.TLSCert == "" {
 		u.RawQuery = "sslmode=disable"
 	}
@@ -232,7 +244,7 @@ func loadTLS(cfg *Config) (*tls.Config, error) {
 		return nil, nil
 	}
 	if cfg.TLSCert == "" || cfg.TLSKey == "" {
-		return nil, fmt.Errorf("%w: --tls-cert and --tls-key go together", errUsage)
+		return nil, usagef("--tls-cert and --tls-key go together")
 	}
 	cert, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
 	if err != nil {

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -15,14 +14,41 @@ const (
 	customers = 200
 	maxOrders = 2000
 	// tick is the pause between two transactions.
-	tick = 500 * time.Millisecond
+	tick = time.Second
 	// vacuumEvery is the number of ticks between two VACUUMs.
-	vacuumEvery = 240
+	vacuumEvery = 60
+	// reconnectAfter is the pause before a lost connection is made again.
+	reconnectAfter = time.Second
 )
 
-// Run creates the shop when it is not there and works on it until ctx ends.
+// Run creates the shop when it is not there and works on it until ctx ends, whose error it returns. A connection that is lost (somebody
+// terminated it) is made again; a shop that cannot be made is an error.
 func Run(ctx context.Context, url string, log zerolog.Logger) error {
-	conn, err := pgx.Connect(ctx, url)
+	for started := false; ; {
+		err := work(ctx, url, log, &started)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !started {
+			return err
+		}
+		log.Warn().Err(err).Msg("demo: connecting again")
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(reconnectAfter):
+		}
+	}
+}
+
+// work is one connection's life.
+func work(ctx context.Context, url string, log zerolog.Logger, started *bool) error {
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return fmt.Errorf("parse URL: %w", err)
+	}
+	cfg.RuntimeParams["application_name"] = "skade-demo"
+	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
@@ -31,7 +57,10 @@ func Run(ctx context.Context, url string, log zerolog.Logger) error {
 	if err := s.create(ctx); err != nil {
 		return fmt.Errorf("create the shop: %w", err)
 	}
-	log.Info().Msg("demo: tables customers, orders, order_items in schema public; one small transaction every half second")
+	if !*started {
+		log.Info().Msg("demo: tables customers, orders and order_items; one small transaction a second")
+	}
+	*started = true
 	t := time.NewTicker(tick)
 	defer t.Stop()
 	for n := 1; ; n++ {
@@ -42,15 +71,14 @@ func Run(ctx context.Context, url string, log zerolog.Logger) error {
 		}
 		err := s.step(ctx)
 		if err == nil && n%vacuumEvery == 0 {
-			_, err = s.conn.Exec(ctx, "VACUUM")
+			_, err = conn.Exec(ctx, "VACUUM customers, orders, order_items")
 		}
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return ctx.Err()
-		}
-		if err != nil {
-			if s.conn.IsClosed() {
-				return errors.Join(errors.New("connection lost"), err)
-			}
+		case conn.IsClosed():
+			return err
+		case err != nil:
 			log.Warn().Err(err).Msg("demo: transaction failed, going on")
 		}
 	}
@@ -64,14 +92,19 @@ type shop struct {
 	oldest    int64
 }
 
+// retention keeps the shop small: VACUUM lets go of snapshots after five minutes, and of metadata files beyond the last 20.
+const retention = ` WITH ("history.expire.max-snapshot-age-ms" = '300000', "history.expire.min-snapshots-to-keep" = '100', "write.metadata.previous-versions-max" = '20')`
+
 var schema = []string{
 	`CREATE TABLE IF NOT EXISTS customers (
-	id bigint PRIMARY KEY, name text NOT NULL, city text, email varchar(80), since date)`,
+	id bigint PRIMARY KEY, name text NOT NULL, city text, email varchar(80), since date)` + retention,
 	`CREATE TABLE IF NOT EXISTS orders (
-	id bigint PRIMARY KEY, customer_id bigint NOT NULL, status text NOT NULL, total numeric(12,2), placed_at timestamptz NOT NULL)`,
+	id bigint PRIMARY KEY, customer_id bigint NOT NULL, status text NOT NULL, total numeric(12,2), placed_at timestamptz NOT NULL)` + retention,
 	`CREATE TABLE IF NOT EXISTS order_items (
-	order_id bigint, line int, product text NOT NULL, quantity int NOT NULL, price numeric(10,2) NOT NULL, PRIMARY KEY (order_id, line))`,
-	`COMMENT ON TABLE orders IS 'orders of the demo shop, newest 2,000'`,
+	order_id bigint, line int, product text NOT NULL, quantity int NOT NULL, price numeric(10,2) NOT NULL, PRIMARY KEY (order_id, line))` + retention,
+	`COMMENT ON TABLE customers IS 'customers of the demo shop'`,
+	`COMMENT ON TABLE orders IS 'orders of the demo shop, the newest 2,000'`,
+	`COMMENT ON TABLE order_items IS 'lines of the demo shop''s orders'`,
 }
 
 func (s *shop) create(ctx context.Context) error {
