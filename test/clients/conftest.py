@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BIN = ROOT / "bin" / "skade-pg"
+BIN = pathlib.Path(os.environ.get("SKADE_PG", ROOT / "bin" / "skade-pg"))
 SHARED = ROOT.parent / "shared"  # real data; a check that needs it fails without it
 
 
