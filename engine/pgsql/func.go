@@ -1,6 +1,7 @@
 package pgsql
 
 import (
+	"slices"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v6"
@@ -145,9 +146,10 @@ func (s *scope) resolveFunction(schema, name string, args funcArgs, f *pg_query.
 			rows = append(rows, extraProcs[name]...)
 		}
 	}
-	if s.az.r != nil && schema != "pg_catalog" {
+	if s.az.r != nil {
 		for _, fn := range s.az.r.Functions(schema, name) {
-			fn := fn
+			// The caller's own function takes the place of a built-in one of the same signature.
+			rows = slices.DeleteFunc(rows, func(p *procRow) bool { return slices.Equal(p.args, fn.Args) })
 			rows = append(rows, &procRow{name: fn.Name, kind: 'f', setOf: fn.SetOf, defaults: fn.Defaults, ret: fn.Ret, args: fn.Args,
 				argNames: fn.ArgNames, strict: fn.Strict, volatile: true, engine: &fn})
 		}
