@@ -212,6 +212,9 @@ func commitPayload(r *catalog.Record) string {
 	}{V: 1, Seq: strconv.FormatUint(r.Seq, 10), TS: r.Time.UTC().Format("2006-01-02T15:04:05.000000Z"), Tables: []payloadTable{}}
 	for i := range r.Tables {
 		t := &r.Tables[i]
+		if t.Key == "" { // a namespace or a view
+			continue
+		}
 		e := payloadTable{T: strings.Join(t.Ident, "."), Op: t.Operation, Ins: t.RowsAdded, Del: t.RowsDeleted}
 		if e.Op == "" {
 			e.Op = t.Kind

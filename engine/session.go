@@ -31,6 +31,7 @@ type session struct {
 	started    time.Time
 	reported   map[string]string // ParameterStatus values the client has
 	conns      connSet
+	idleTimer  *time.Timer
 	catalogID  string // binding of the catalog functions
 	releaseCat func()
 
@@ -248,9 +249,28 @@ func (s *session) TxStatus() byte {
 // Idle implements pgwire.Session.
 func (s *session) Idle(idle bool) {
 	s.act.idle(s, idle)
+	s.watchIdle(idle)
 	if idle {
 		s.conns.shrink()
 		s.gw.feed.retry(s.listener)
+	}
+}
+
+// watchIdle ends a connection whose client is silent for longer than its settings allow.
+func (s *session) watchIdle(idle bool) {
+	if s.idleTimer != nil {
+		s.idleTimer.Stop()
+		s.idleTimer = nil
+	}
+	if !idle {
+		return
+	}
+	name, cause := "idle_session_timeout", &pgerr.Error{Severity: pgerr.SevFatal, Code: pgerr.IdleSessionTimeout, Message: "terminating connection due to idle-session timeout"}
+	if s.tx != nil && s.tx.explicit {
+		name, cause = "idle_in_transaction_session_timeout", &pgerr.Error{Severity: pgerr.SevFatal, Code: pgerr.IdleInTransactionSessionTimeout, Message: "terminating connection due to idle-in-transaction timeout"}
+	}
+	if d := s.gucs.duration(name); d > 0 {
+		s.idleTimer = time.AfterFunc(d, func() { s.startup.Wire.Terminate(cause) })
 	}
 }
 
@@ -265,6 +285,7 @@ func (s *session) Cancel(cause *pgerr.Error) {
 
 // Close implements pgwire.Session.
 func (s *session) Close() error {
+	s.watchIdle(false)
 	s.gw.removeSession(s)
 	s.gw.hub.unlisten(s.listener, "*")
 	var err error

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 )
 
@@ -233,4 +234,61 @@ func scanWithIcebergGo(t *testing.T, location string) map[int64]string {
 		rec.Release()
 	}
 	return got
+}
+
+// TestIdleTimeouts: a silent client is ended with PostgreSQL's codes.
+func TestIdleTimeouts(t *testing.T) {
+	g := start(t)
+	for _, c := range []struct{ setting, before, code string }{
+		{"idle_session_timeout", "SELECT 1", "57P05"},
+		{"idle_in_transaction_session_timeout", "BEGIN", "25P03"},
+	} {
+		conn := g.connect(c.setting, "50ms")
+		run(t, conn, c.before)
+		// The server speaks first: the message waits in the socket until the next read.
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		_, err := conn.WaitForNotification(ctx)
+		cancel()
+		var pe *pgconn.PgError
+		require.ErrorAs(t, err, &pe, c.setting)
+		require.Equal(t, c.code, pe.Code)
+	}
+}
+
+// TestTableChannel: a table's channel tells its commits only, and keeps its listeners through a rename.
+func TestTableChannel(t *testing.T) {
+	g := start(t)
+	w, l := g.connect(), g.connect()
+	run(t, w, "CREATE TABLE a (id int PRIMARY KEY)")
+	run(t, w, "CREATE TABLE b (id int PRIMARY KEY)")
+	channel := rows(t, l, "SELECT commit_channel('a')")[0][0]
+	require.LessOrEqual(t, len(channel), 63)
+	run(t, l, "LISTEN "+channel)
+	run(t, w, "INSERT INTO b VALUES (1)")
+	run(t, w, "INSERT INTO a VALUES (1)")
+	run(t, w, "ALTER TABLE a RENAME TO c")
+	run(t, w, "INSERT INTO c VALUES (2)")
+	for _, want := range []string{`"t":"public.a"`, `"op":"rename"`, `"t":"public.c"`} {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		n, err := l.WaitForNotification(ctx)
+		cancel()
+		require.NoError(t, err)
+		require.Equal(t, channel, n.Channel)
+		require.Contains(t, n.Payload, want)
+	}
+	// A user's own channel, at commit only.
+	run(t, l, "LISTEN mine")
+	run(t, w, "BEGIN")
+	run(t, w, "NOTIFY mine, 'one'")
+	run(t, w, "SELECT pg_notify('mine', 'two')")
+	run(t, w, "COMMIT")
+	for _, want := range []string{"one", "two"} {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		n, err := l.WaitForNotification(ctx)
+		cancel()
+		require.NoError(t, err)
+		require.Equal(t, want, n.Payload)
+		require.Equal(t, w.PgConn().PID(), n.PID)
+	}
+	require.Equal(t, "42501", sqlstate(t, w, "NOTIFY skade_commits, 'forged'").Code)
 }
