@@ -30,7 +30,7 @@ func (p Problem) String() string { return p.Path + ": " + p.Detail }
 // brought to rest as any Open does, so an interrupted commit's files are in place.
 func Check(ctx context.Context, dir string, report func(Problem)) error {
 	if _, err := os.Stat(filepath.Join(dir, dbName)); err != nil {
-		return fmt.Errorf("check %s: %w", dir, err)
+		return err
 	}
 	c, err := Open(ctx, Options{Dir: dir, Logger: zerolog.Nop()})
 	var damaged *DamagedError

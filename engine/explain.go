@@ -102,7 +102,7 @@ func (s *session) planOf(ctx context.Context, b binding, u *pgsql.Explain, w pgw
 	root["Actual Rows"] = n
 	if u.Timing || u.Summary {
 		ex.lines = append(ex.lines, fmt.Sprintf("Planning Time: %.3f ms", planned.Seconds()*1000), fmt.Sprintf("Execution Time: %.3f ms", took.Seconds()*1000))
-		ex.tree["Planning Time"], ex.tree["Execution Time"] = planned.Seconds()*1000, took.Seconds()*1000
+		ex.tree["Planning Time"], ex.tree["Execution Time"] = float64(planned.Microseconds())/1000, float64(took.Microseconds())/1000
 	}
 	return ex, nil
 }

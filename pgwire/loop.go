@@ -117,6 +117,18 @@ func (c *conn) guard(f func() error) (err error) {
 	return f()
 }
 
+// ours reports codes of errors that are the server's, not the client's: the log tells the operator about them.
+func ours(code pgerr.Code) bool {
+	if len(code) < 2 {
+		return true
+	}
+	switch code[:2] {
+	case "XX", "58", "53", "F0":
+		return true
+	}
+	return code == pgerr.StatementCompletionUnknown
+}
+
 // failed reports a statement's error to the session and to the client. A returned error ends the connection.
 func (c *conn) failed(err error) error {
 	if errors.Is(err, errGone) || errors.Is(err, errTerminate) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || c.dead {
@@ -132,7 +144,7 @@ func (c *conn) failed(err error) error {
 	if e.Severity == pgerr.SevFatal {
 		return e
 	}
-	if e.Code == pgerr.InternalError || e.Cause != nil {
+	if ours(e.Code) {
 		c.log.Error().Err(err).Str("code", string(e.Code)).Msg("statement failed")
 	}
 	if err := c.guard(func() error { c.sess.Fail(err); return nil }); err != nil {

@@ -22,7 +22,7 @@ func newBatch(s *arrow.Schema, cols []arrow.Array, n int64) arrow.RecordBatch {
 // KeyPart makes a one-row column of a key value. A literal of unknown type takes the column's; else the families must match. Errors: 42804, 22P02.
 func KeyPart(dt arrow.DataType, v *Value) (arrow.Array, error) {
 	if !comparable(dt, v.OID) {
-		return nil, pgerr.Newf(pgerr.DatatypeMismatch, "key of type %s does not match column type %s", pgtype.FormatNoTypmod(v.OID), dt)
+		return nil, pgerr.Newf(pgerr.DatatypeMismatch, "key of type %s does not match column type %s", pgtype.FormatNoTypmod(v.OID), typeName(dt))
 	}
 	b := array.NewBuilder(memory.DefaultAllocator, dt)
 	defer b.Release()
@@ -35,6 +35,35 @@ func KeyPart(dt arrow.DataType, v *Value) (arrow.Array, error) {
 		return nil, pgerr.Newf(pgerr.InvalidTextRepresentation, "invalid key value: \"%s\"", v.Text).WithCause(err)
 	}
 	return b.NewArray(), nil
+}
+
+// typeName is PostgreSQL's name of the type that a key column is stored as.
+func typeName(dt arrow.DataType) string {
+	oid := uint32(pgtype.Text)
+	switch dt.ID() {
+	case arrow.INT32:
+		oid = pgtype.Int4
+	case arrow.INT64:
+		oid = pgtype.Int8
+	case arrow.DECIMAL128:
+		oid = pgtype.Numeric
+	case arrow.BOOL:
+		oid = pgtype.Bool
+	case arrow.DATE32:
+		oid = pgtype.Date
+	case arrow.TIMESTAMP:
+		oid = pgtype.Timestamp
+		if t, ok := dt.(*arrow.TimestampType); ok && t.TimeZone != "" {
+			oid = pgtype.TimestampTZ
+		}
+	case arrow.TIME64:
+		oid = pgtype.Time
+	case arrow.EXTENSION, arrow.FIXED_SIZE_BINARY:
+		oid = pgtype.UUID
+	case arrow.BINARY, arrow.LARGE_BINARY:
+		oid = pgtype.Bytea
+	}
+	return pgtype.FormatNoTypmod(oid)
 }
 
 // comparable reports whether PostgreSQL compares a column of that storage type with a value of that type without a cast.

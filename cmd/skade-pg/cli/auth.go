@@ -26,6 +26,9 @@ type users struct {
 
 // auth decides how clients prove who they are: by --auth-file when there is one, else trust on loopback only.
 func (s *Server) auth() (pgwire.Auth, error) {
+	if _, _, err := net.SplitHostPort(s.cfg.Listen); err != nil {
+		return pgwire.Auth{}, usagef("listen: %q is not HOST:PORT", s.cfg.Listen)
+	}
 	if s.cfg.AuthFile == "" {
 		if !loopback(s.cfg.Listen) {
 			return pgwire.Auth{}, fmt.Errorf("listen on %s: %w", s.cfg.Listen, errNoPasswords)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
@@ -53,6 +54,9 @@ func runCheck(cmd *cobra.Command, _ []string) error {
 		}
 		how = "server at " + redact(url)
 		err = checkServer(cmd.Context(), url, report)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("no warehouse in %s: %w", how, err)
 	}
 	if err != nil {
 		return fmt.Errorf("check %s: %w", how, err)

@@ -96,7 +96,7 @@ func loadConfig(cmd *cobra.Command) (*Config, error) {
 	}
 	c := &Config{}
 	if err := v.Unmarshal(c); err != nil {
-		return nil, usageError{err}
+		return nil, usagef("%s", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	return c, c.validate()
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -80,6 +81,9 @@ func Start(ctx context.Context, cfg *Config, log zerolog.Logger) (_ *Server, err
 		return nil, fmt.Errorf("clear the temporary folder: %w", err)
 	}
 	if s.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
+		if errors.Is(err, syscall.EADDRINUSE) {
+			err = fmt.Errorf("%w; choose another with --listen", err)
+		}
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	if err := s.wireLayers(ctx, dir, memory, auth, tlsConfig); err != nil {
