@@ -90,7 +90,7 @@ func (s *session) ddlCommand(b binding) (commandFunc, error) {
 	default:
 		return nil, pgerr.Newf(pgerr.FeatureNotSupported, "%s is not supported", b.p.stmt.Tag)
 	}
-	return func(ctx context.Context, w pgwire.Writer) (string, error) {
+	whole := func(ctx context.Context, w pgwire.Writer) (string, error) {
 		if err := s.tx.writable(b.p.stmt.Tag); err != nil {
 			return "", err
 		}
@@ -103,6 +103,13 @@ func (s *session) ddlCommand(b binding) (commandFunc, error) {
 			return "", err
 		}
 		return tag, nil
+	}
+	return func(ctx context.Context, w pgwire.Writer) (string, error) {
+		tag, err := whole(ctx, w)
+		if err != nil {
+			return "", err
+		}
+		return s.remember(ctx, b, "", tag, func(ctx context.Context) (string, error) { return whole(ctx, w) })
 	}, nil
 }
 

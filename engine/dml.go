@@ -36,7 +36,14 @@ func (s *session) dmlPortal(b binding) pgwire.Portal {
 			if err != nil {
 				return "", err
 			}
-			return res.tag, nil
+			target, _ := dmlTarget(b.p.query)
+			return s.remember(ctx, b, target.Schema+"."+target.Name, res.tag, func(ctx context.Context) (string, error) {
+				res, err := s.runDML(ctx, b, discardWriter{})
+				if err != nil {
+					return "", err
+				}
+				return res.tag, nil
+			})
 		}}
 	}
 	var res *dmlResult
@@ -57,19 +64,21 @@ type dmlResult struct {
 	rows rowSource // RETURNING
 }
 
+// dmlTarget is the table that a data change writes, and the statement's name.
+func dmlTarget(q *pgsql.Query) (*pgsql.Relation, string) {
+	switch {
+	case q.Insert != nil:
+		return q.Insert.Target, "INSERT"
+	case q.Update != nil:
+		return q.Update.Target, "UPDATE"
+	}
+	return q.Delete.Target, "DELETE"
+}
+
 // runDML runs the statement; a failed one leaves no trace in the transaction.
 func (s *session) runDML(ctx context.Context, b binding, w pgwire.Writer) (*dmlResult, error) {
 	q := b.p.query
-	var target *pgsql.Relation
-	var command string
-	switch {
-	case q.Insert != nil:
-		target, command = q.Insert.Target, "INSERT"
-	case q.Update != nil:
-		target, command = q.Update.Target, "UPDATE"
-	default:
-		target, command = q.Delete.Target, "DELETE"
-	}
+	target, command := dmlTarget(q)
 	if err := s.tx.writable(command); err != nil {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func MapError(err error) error {
 		return e
 	}
 	var dup *warehouse.DuplicateKeyError
-	if errors.As(err, &dup) {
+	if errors.As(err, &dup) && !errors.Is(err, warehouse.ErrConflict) {
 		e := pgerr.Newf(pgerr.UniqueViolation, "duplicate key value violates unique constraint \"%s\"", dup.Constraint).WithDetail("%s", dup.Detail())
 		e.Constraint, e.Table = dup.Constraint, dup.Table
 		return e

@@ -132,7 +132,7 @@ func (op *insertOp) doUpdate(ctx context.Context, rec arrow.RecordBatch) error {
 	if !fresh.IsEmpty() {
 		rows := takeRows(rec, fresh)
 		defer rows.Release()
-		if err := op.t.Append(ctx, rows); err != nil {
+		if err := op.t.AppendMissing(ctx, rows); err != nil {
 			return err
 		}
 		op.wrote(rows)

@@ -40,6 +40,18 @@ func (t *TxTable) Append(ctx context.Context, rec arrow.RecordBatch) error {
 	return t.addRows(ctx, rec, keys, nil)
 }
 
+// AppendMissing is Append for rows that are the inserting half of an upsert: a key that another commit takes meanwhile makes
+// Commit ErrConflict, for running the upsert again updates that row.
+func (t *TxTable) AppendMissing(ctx context.Context, rec arrow.RecordBatch) error {
+	if err := t.Append(ctx, rec); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.st.upserted = true
+	return nil
+}
+
 // addRows adds conformed rows; keys are theirs (nil: unkeyed), rowIDs the _row_ids they keep (nil: none). Keys are
 // checked against the base and the own files outside the lock, against the rows in memory inside it.
 func (t *TxTable) addRows(ctx context.Context, rec arrow.RecordBatch, keys [][]byte, rowIDs []int64) error {

@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"math/rand/v2"
+	"time"
+
+	"github.com/nordisk/skade-pg/warehouse"
+)
+
+// redo is a statement that ran alone in an implicit transaction: when its commit loses a race (40001), nothing of it was seen by
+// anybody, so it runs again on a new cut, as PostgreSQL's READ COMMITTED does for the rows that a statement waited for.
+type redo struct {
+	tag string
+	run func(ctx context.Context) (tag string, err error)
+	// table serialises those that run again: they do not race each other.
+	table string
+}
+
+// redoLimit bounds the attempts; running out of them is 40001.
+const redoLimit = 64
+
+// redoLocks are one queue for the repetitions on each table (tables may share one).
+type redoLocks [64]chan struct{}
+
+func newRedoLocks() *redoLocks {
+	l := new(redoLocks)
+	for i := range l {
+		l[i] = make(chan struct{}, 1)
+	}
+	return l
+}
+
+func (l *redoLocks) lock(ctx context.Context, table string) (func(), error) {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(table))
+	c := l[h.Sum32()%uint32(len(l))]
+	select {
+	case c <- struct{}{}:
+		return func() { <-c }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// remember keeps what would run the statement again; an implicit transaction of one statement commits here, before its tag is settled.
+// Rows that a RETURNING has sent and data that a COPY has read cannot be had again: those are not remembered.
+func (s *session) remember(ctx context.Context, b binding, table, tag string, run func(ctx context.Context) (string, error)) (string, error) {
+	t := s.tx
+	if t.explicit || t.statements != 1 || !t.wrote {
+		return tag, nil
+	}
+	t.redo = &redo{tag: tag, table: table, run: func(ctx context.Context) (string, error) {
+		if err := s.refresh(ctx, b.p); err != nil {
+			return "", err
+		}
+		return run(ctx)
+	}}
+	if !t.alone {
+		return tag, nil
+	}
+	return s.commitStatement(ctx, t.redo, false)
+}
+
+// commitStatement commits the implicit transaction of a data change and returns its command tag. sent says that the tag is on
+// its way to the client: only a repetition that changes as many rows may then commit.
+func (s *session) commitStatement(ctx context.Context, r *redo, sent bool) (string, error) {
+	err := s.endTx(ctx, true)
+	if !errors.Is(err, warehouse.ErrConflict) {
+		return r.tag, s.sqlError(ctx, err)
+	}
+	unlock, lerr := s.gw.redos.lock(ctx, r.table)
+	if lerr != nil {
+		return "", s.sqlError(ctx, lerr)
+	}
+	defer unlock()
+	for attempt := 1; attempt < redoLimit; attempt++ {
+		s.openTx(false).statements = 1
+		tag, rerr := r.run(ctx)
+		if rerr != nil {
+			s.tx.failed = true
+			return "", s.sqlError(ctx, rerr)
+		}
+		if sent && tag != r.tag {
+			s.tx.failed = true
+			break
+		}
+		if err = s.endTx(ctx, true); !errors.Is(err, warehouse.ErrConflict) {
+			return tag, s.sqlError(ctx, err)
+		}
+		select {
+		case <-time.After(time.Duration(rand.Int64N(int64(attempt) * int64(time.Millisecond)))):
+		case <-ctx.Done():
+			return "", s.sqlError(ctx, ctx.Err())
+		}
+	}
+	return "", s.sqlError(ctx, err)
+}
