@@ -94,8 +94,7 @@ func (r *Reader) split(line []byte) error {
 	if r.o.CSV {
 		return r.splitCSV(line)
 	}
-	r.splitText(line)
-	return nil
+	return r.splitText(line)
 }
 
 // locate adds the place to an error.
@@ -148,7 +147,7 @@ func (r *Reader) readLine() ([]byte, error) {
 				return nil, io.EOF
 			}
 			if st.quoted {
-				return nil, r.locate(badFormat("unterminated CSV quoted field"), "")
+				return nil, r.locate(badFormat("unterminated CSV quoted field"), string(r.buf[r.r:r.w]))
 			}
 			line := bytes.TrimSuffix(r.buf[r.r:r.w], []byte{'\r'})
 			r.r = r.w
@@ -243,8 +242,8 @@ func (r *Reader) fill() error {
 }
 
 // splitText splits a text row at delimiters and resolves backslashes.
-func (r *Reader) splitText(line []byte) {
-	for {
+func (r *Reader) splitText(whole []byte) error {
+	for line := whole; ; {
 		end := r.fieldEnd(line)
 		raw := line[:end]
 		f := Field{Data: raw, Null: string(raw) == r.o.Null}
@@ -252,10 +251,14 @@ func (r *Reader) splitText(line []byte) {
 			start := len(r.scratch)
 			r.scratch = unescape(r.scratch, raw)
 			f.Data = r.scratch[start:]
+			// \x and octal escapes can make bytes that the line's check has not seen.
+			if err := pgenc.CheckUTF8(f.Data); err != nil {
+				return r.locate(err, string(whole))
+			}
 		}
 		r.fields = append(r.fields, f)
 		if end == len(line) {
-			return
+			return nil
 		}
 		line = line[end+1:]
 	}
