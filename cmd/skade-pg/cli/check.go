@@ -62,7 +62,11 @@ func runCheck(cmd *cobra.Command, _ []string) error {
 		return fmt.Errorf("check %s: %w", how, err)
 	}
 	if problems > 0 {
-		fmt.Fprintf(cmd.OutOrStdout(), "%d problems found (%s)\n", problems, how)
+		noun := "problems"
+		if problems == 1 {
+			noun = "problem"
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%d %s found (%s)\n", problems, noun, how)
 		return errProblems
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "ok: catalog, commit log and every referenced file (%s)\n", how)

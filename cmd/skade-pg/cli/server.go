@@ -139,7 +139,7 @@ func openError(dir string, err error) error {
 		}
 		return fmt.Errorf("another skade-pg is serving %s%s: %w", dir, hint, err)
 	}
-	return fmt.Errorf("open %s: %w", dir, err)
+	return err
 }
 
 func readURL(dir string) (string, error) {
