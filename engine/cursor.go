@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/nordisk/skade-pg/engine/pgsql"
@@ -85,7 +86,7 @@ func (s *session) fetch(b binding, u *pgsql.Fetch) (pgwire.Portal, error) {
 		word = "MOVE "
 	}
 	// A binary cursor answers in binary whatever the Bind message asked, as PostgreSQL's does.
-	if !c.binary && b.cols != nil {
+	if !c.binary && !c.held() && b.cols != nil {
 		c.portal.cols = b.cols
 	}
 	src := &cursorSource{s: s, c: c, left: n, discard: u.Move}
@@ -105,6 +106,23 @@ func (s *session) fetch(b binding, u *pgsql.Fetch) (pgwire.Portal, error) {
 	}
 	return &streamPortal{s: s, cols: c.portal.cols, tag: func(int64) string { return word + itoa(src.seen) },
 		open: func(_ context.Context, w pgwire.Writer) (rowSource, error) { src.w = w; return src, nil }}, nil
+}
+
+// held reports a cursor whose rows are written already: they keep their format.
+func (c *cursor) held() bool {
+	_, ok := c.portal.src.(*heldRows)
+	return ok
+}
+
+// columns describes the rows a FETCH gives, in text unless the cursor is binary or held.
+func (c *cursor) columns() []pgwire.Column {
+	cols := slices.Clone(c.portal.cols)
+	if !c.binary && !c.held() {
+		for i := range cols {
+			cols[i].Format = 0
+		}
+	}
+	return cols
 }
 
 // steps is how many rows a FETCH goes forward; −1 is ALL.

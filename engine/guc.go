@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	_ "time/tzdata" // the machine may have no zone database
 
 	"maps"
@@ -153,8 +154,9 @@ type gucs struct {
 	// saved holds cur as it was at BEGIN and at each savepoint; local names what SET LOCAL changed since BEGIN, with the value to restore.
 	saved []map[string]string
 	local map[string]*string
-	// loc caches the TimeZone.
-	loc *time.Location
+	// loc caches the TimeZone, whose value was zone.
+	loc  *time.Location
+	zone string
 }
 
 func newGUCs() *gucs {
@@ -419,8 +421,15 @@ func checkDateStyle(current, value string, bad *pgerr.Error) (string, error) {
 		switch p := strings.ToUpper(strings.TrimSpace(part)); {
 		case p == "ISO":
 			style = "ISO"
-		case p == "SQL", p == "POSTGRES", p == "GERMAN":
-			return "", pgerr.Newf(pgerr.FeatureNotSupported, "DateStyle \"%s\" is not supported", value).WithHint("Use ISO.")
+		case p == "SQL":
+			style = "SQL"
+		case strings.HasPrefix(p, "POSTGRES"):
+			style = "Postgres"
+		case p == "GERMAN":
+			style = "German"
+			if !strings.ContainsAny(strings.ToUpper(value), ",") {
+				order = "DMY"
+			}
 		case p == "MDY" || p == "US" || strings.HasPrefix(p, "NONEURO"):
 			order = "MDY"
 		case p == "DMY" || strings.HasPrefix(p, "EURO"):
@@ -450,7 +459,7 @@ func loadZone(value string) (*time.Location, string, error) {
 		// SET TIME ZONE -7: hours east of Greenwich; POSIX text has the sign the other way round.
 		off := int(h * 3600)
 		name := time.Unix(0, 0).In(time.FixedZone("", off)).Format("-07")
-		return time.FixedZone("<"+name+">", off), "<" + name + ">" + strconv.Itoa(-off/3600), nil
+		return time.FixedZone("<"+name+">", off), "<" + name + ">" + posixOffset(-off), nil
 	}
 	if strings.HasPrefix(v, "<") { // our own canonical text of an offset
 		if end := strings.IndexByte(v, '>'); end > 0 {
@@ -470,6 +479,15 @@ func loadZone(value string) (*time.Location, string, error) {
 	return nil, "", pgerr.Newf(pgerr.InvalidParameterValue, "invalid value for parameter \"TimeZone\": \"%s\"", value)
 }
 
+// posixOffset is the offset of a POSIX zone: hours west of Greenwich.
+func posixOffset(sec int) string {
+	out := fmt.Sprintf("%+03d", sec/3600)
+	if m := sec % 3600 / 60; m != 0 {
+		out += fmt.Sprintf(":%02d", max(m, -m))
+	}
+	return strings.TrimPrefix(out, "+")
+}
+
 // zoneCase spells a zone name as the database does: PostgreSQL's lookup ignores case, Go's does not.
 func zoneCase(v string) string {
 	b := []byte(strings.ToLower(v))
@@ -484,8 +502,12 @@ func zoneCase(v string) string {
 }
 
 func (g *gucs) refresh() {
-	if loc, _, err := loadZone(g.value("TimeZone")); err == nil {
-		g.loc = loc
+	value := g.value("TimeZone")
+	if value == g.zone && g.loc != nil {
+		return
+	}
+	if loc, _, err := loadZone(value); err == nil {
+		g.loc, g.zone = loc, value
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nordisk/skade-pg/engine/duck"
 	"github.com/nordisk/skade-pg/engine/pgsql"
+	"github.com/nordisk/skade-pg/internal/pgenc"
 	"github.com/nordisk/skade-pg/pgwire"
 )
 
@@ -211,6 +212,14 @@ func (d *duckRows) appendRows(ctx context.Context, dst []byte, limit int) ([]byt
 	// The stream lives longer than one Execute: its own context ends when a running Execute's does.
 	stop := context.AfterFunc(ctx, func() { d.cancel(context.Cause(ctx)) })
 	defer stop()
+	if len(d.cols) == 0 {
+		// SELECT without columns: DuckDB has one that nobody asked for.
+		_, n, done, err := d.rows.AppendDataRows(nil, nil, nil, nil, limit)
+		for range n {
+			dst = pgenc.EndDataRow(pgenc.BeginDataRow(dst, 0))
+		}
+		return dst, n, done, err
+	}
 	return d.rows.AppendDataRows(dst, d.fmts, d.types, d.s.gucs.loc, limit)
 }
 

@@ -75,6 +75,9 @@ func (s *session) analyze(ctx context.Context, p *prepared) error {
 			p.params = append(p.params, par.OID)
 		}
 		p.cols = columnsOf(q.Columns)
+		if p.cols == nil && p.stmt.Kind == pgsql.Select {
+			p.cols = []pgwire.Column{}
+		}
 	} else {
 		u, err := pgsql.Utility(p.stmt)
 		if err != nil {
@@ -169,7 +172,7 @@ func (s *session) analyzeUtility(ctx context.Context, p *prepared) error {
 		return inner(u.Query)
 	case *pgsql.Fetch:
 		if c, ok := s.cursors[u.Name]; ok && !u.Move {
-			p.cols = c.portal.Columns()
+			p.cols = c.columns()
 		}
 	case *pgsql.Execute:
 		q, err := s.sqlPrepared(u.Name)

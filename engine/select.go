@@ -6,6 +6,7 @@ import (
 
 	"github.com/nordisk/skade-pg/engine/duck"
 	"github.com/nordisk/skade-pg/engine/pgsql"
+	"github.com/nordisk/skade-pg/internal/pgtype"
 	"github.com/nordisk/skade-pg/pgwire"
 )
 
@@ -93,6 +94,7 @@ func (s *session) startQuery(ctx context.Context, b binding, q *pgsql.Query, row
 		d.close()
 		return nil, err
 	}
+	s.dress(d.rows, q.Columns)
 	return d, nil
 }
 
@@ -140,6 +142,36 @@ func (s *session) usePlan(d *duckRows, p *prepared, c *cachedPlan) {
 			p.dropPlan()
 		}
 	}
+}
+
+// dress settles how the rows show their values.
+func (s *session) dress(rows *duck.Rows, cols []pgsql.OutCol) {
+	rows.SetStyle(s.style())
+	var trim []bool
+	for i, c := range cols {
+		if c.Trim {
+			if trim == nil {
+				trim = make([]bool, len(cols))
+			}
+			trim[i] = true
+		}
+		if elem := pgtype.ElemOf(c.Type); isReg(c.Type) || isReg(elem) {
+			rows.NameOIDs(func(typeOID, oid uint32) string { return s.catalogSnapshot().RegOut(&catalogView{s}, typeOID, oid) })
+		}
+	}
+	if trim != nil {
+		rows.TrimNumeric(trim)
+	}
+}
+
+// isReg are the types whose values are OIDs and whose text is a name.
+func isReg(oid uint32) bool {
+	switch oid {
+	case pgtype.RegProc, pgtype.RegClass, pgtype.RegType, pgtype.RegNamespace, pgtype.RegRole, pgtype.RegProcedure, pgtype.RegOper,
+		pgtype.RegOperator, pgtype.RegConfig, pgtype.RegDictionary, pgtype.RegCollation:
+		return true
+	}
+	return false
 }
 
 func selectTag(n int64) string { return "SELECT " + itoa(n) }

@@ -170,6 +170,9 @@ func storedToSQL(expr string, oid uint32, mod int32) string {
 	if oid == pgtype.Interval {
 		return intervalFromISO + "(" + expr + ")"
 	}
+	if oid == pgtype.IntervalArray {
+		return "list_transform(" + expr + ", lambda v: " + intervalFromISO + "(v))"
+	}
 	return "CAST(" + expr + " AS " + want + ")"
 }
 

@@ -300,18 +300,18 @@ func (s *session) setModes(m *pgsql.TransactionModes) error {
 }
 
 func (s *session) endBlock(ctx context.Context, w pgwire.Writer, u *pgsql.Transaction) (string, error) {
-	if !s.tx.explicit {
+	switch {
+	case !s.tx.explicit && u.Chain:
+		return "", pgerr.Newf(pgerr.NoActiveSQLTransaction, "%s AND CHAIN can only be used in transaction blocks", strings.ToUpper(u.Op))
+	case !s.tx.explicit:
 		w.Notice(&pgerr.Error{Severity: pgerr.SevWarning, Code: pgerr.NoActiveSQLTransaction, Message: "there is no transaction in progress"})
 	}
-	iso, ro, explicit := s.tx.isolation(), s.tx.readOnly(), s.tx.explicit
+	iso, ro := s.tx.isolation(), s.tx.readOnly()
 	commit := u.Op == "commit" && !s.tx.failed
 	if err := s.endTx(ctx, commit); err != nil {
 		return "", err
 	}
 	if u.Chain {
-		if !explicit {
-			return "", pgerr.Newf(pgerr.NoActiveSQLTransaction, "%s AND CHAIN can only be used in transaction blocks", strings.ToUpper(u.Op))
-		}
 		s.openTx(true)
 		if err := s.setModes(&pgsql.TransactionModes{Isolation: iso, ReadOnly: &ro}); err != nil {
 			return "", err

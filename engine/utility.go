@@ -19,7 +19,11 @@ func (s *session) utilityPortal(ctx context.Context, b binding) (pgwire.Portal, 
 			return nil, err
 		}
 		return s.command(func(ctx context.Context, w pgwire.Writer) (string, error) {
-			return s.transaction(ctx, w, u.(*pgsql.Transaction))
+			tag, err := s.transaction(ctx, w, u.(*pgsql.Transaction))
+			if tag == "BEGIN" {
+				tag = b.p.stmt.Tag
+			}
+			return tag, err
 		}), nil
 	}
 	switch u := b.p.util.(type) {

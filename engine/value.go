@@ -73,8 +73,20 @@ func (p *prepared) decodeParams(s *session, formats []int16, params [][]byte) ([
 
 // style is how the session writes and reads dates and intervals.
 func (s *session) style() pgenc.Style {
-	st := pgenc.Style{Loc: s.gucs.loc}
-	switch _, order, _ := strings.Cut(s.gucs.value("DateStyle"), ", "); order {
+	st := pgenc.Style{Loc: s.gucs.loc, ByteaEscape: s.gucs.value("bytea_output") == "escape"}
+	if n, err := strconv.Atoi(s.gucs.value("extra_float_digits")); err == nil && n < 1 {
+		st.FloatDigits = 1 - n
+	}
+	date, order, _ := strings.Cut(s.gucs.value("DateStyle"), ", ")
+	switch date {
+	case "SQL":
+		st.Date = pgenc.SQL
+	case "Postgres":
+		st.Date = pgenc.Postgres
+	case "German":
+		st.Date = pgenc.German
+	}
+	switch order {
 	case "DMY":
 		st.Order = pgenc.DMY
 	case "YMD":

@@ -52,11 +52,18 @@ type output struct {
 	tz      *time.Location
 	fields  []field
 	trim    []bool
+	names   func(typeOID, oid uint32) string
 }
 
 // TrimNumeric makes numeric columns show no trailing zeros after the point: for columns declared numeric without a scale, which
 // data files keep with nine digits.
 func (r *Rows) TrimNumeric(trim []bool) { r.out.trim = trim; r.out.ready = false }
+
+// NameOIDs gives the text of regclass, regtype and their kind; without it they show their number.
+func (r *Rows) NameOIDs(names func(typeOID, oid uint32) string) {
+	r.out.names = names
+	r.out.ready = false
+}
 
 // AppendDataRows appends complete DataRow messages to dst and returns it with their number: at most max rows (0 = no limit),
 // at most what is left of one chunk, and little more than 1 MiB. done means that the stream is exhausted (n may be > 0).
@@ -101,7 +108,7 @@ func (r *Rows) settle(formats []int16, types []uint32, tz *time.Location) error 
 	}
 	o.fields = o.fields[:0]
 	for i := range r.cols {
-		e := encoder{style: style, trim: i < len(o.trim) && o.trim[i]}
+		e := encoder{style: style, trim: i < len(o.trim) && o.trim[i], names: o.names}
 		switch {
 		case len(formats) == 1:
 			e.binary = formats[0] == 1

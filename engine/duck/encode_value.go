@@ -19,6 +19,7 @@ type encoder struct {
 	binary bool
 	trim   bool
 	style  pgenc.Style
+	names  func(typeOID, oid uint32) string
 }
 
 func textual(oid uint32) bool {
@@ -39,6 +40,28 @@ func integral(oid uint32) bool {
 		return true
 	}
 	return false
+}
+
+// reg are the types whose text is the name behind an OID.
+func reg(oid uint32) bool {
+	switch oid {
+	case pgtype.RegProc, pgtype.RegClass, pgtype.RegType, pgtype.RegNamespace, pgtype.RegRole, pgtype.RegProcedure, pgtype.RegOper,
+		pgtype.RegOperator, pgtype.RegConfig, pgtype.RegDictionary, pgtype.RegCollation:
+		return true
+	}
+	return false
+}
+
+// regName writes a name in place of an OID.
+func (e *encoder) regName(oid uint32) encodeFunc {
+	names := e.names
+	return func(dst []byte, v *vec, row int) ([]byte, error) {
+		x, ok := asInt64(v, row, 0, math.MaxUint32)
+		if !ok {
+			return dst, pgerr.New(pgerr.NumericValueOutOfRange, "OID out of range")
+		}
+		return append(dst, names(oid, uint32(x))...), nil
+	}
 }
 
 func (t *logical) numeric() bool {
@@ -73,6 +96,8 @@ func (e *encoder) function(t *logical, oid uint32) (encodeFunc, error) {
 		return e.array(t, pgtype.ElemOf(oid))
 	case (oid == pgtype.Int2Vector || oid == pgtype.OIDVector) && t.id == bind.TypeList:
 		return e.vector(t, oid)
+	case t.numeric() && reg(oid) && !e.binary && e.names != nil:
+		return e.regName(oid), nil
 	case t.numeric() && integral(oid):
 		return e.integer(t, oid), nil
 	case t.numeric() && oid == pgtype.Numeric:
@@ -110,10 +135,14 @@ func typeName(oid uint32) string {
 
 // text encodes any value as a string: strings as they are, others as their own type's text.
 func (e *encoder) text(t *logical, oid uint32) (encodeFunc, error) {
+	binaryForm := e.binary
 	switch {
 	case t.id == bind.TypeVarchar && oid == pgtype.Char:
 		return func(dst []byte, v *vec, row int) ([]byte, error) {
 			b := v.bytes(row)
+			if len(b) == 0 && binaryForm {
+				return append(dst, 0), nil
+			}
 			return append(dst, b[:min(len(b), 1)]...), nil
 		}, nil
 	case t.id == bind.TypeVarchar:
@@ -291,22 +320,23 @@ func asFloat(v *vec, row int) float64 {
 }
 
 func (e *encoder) float(t *logical, oid uint32) encodeFunc {
+	style := e.style
 	if oid == pgtype.Float8 {
 		if e.binary {
 			return func(dst []byte, v *vec, row int) ([]byte, error) {
 				return pgenc.AppendFloat8Binary(dst, asFloat(v, row)), nil
 			}
 		}
-		if t.id == bind.TypeDouble {
+		if t.id == bind.TypeDouble && e.style.FloatDigits == 0 {
 			return func(dst []byte, v *vec, row int) ([]byte, error) {
 				return pgenc.AppendFloat8(dst, at[float64](v, row)), nil
 			}
 		}
 		return func(dst []byte, v *vec, row int) ([]byte, error) {
-			return pgenc.AppendFloat8(dst, asFloat(v, row)), nil
+			return style.AppendFloat8(dst, asFloat(v, row)), nil
 		}
 	}
-	app := pgenc.AppendFloat4
+	app := style.AppendFloat4
 	if e.binary {
 		app = pgenc.AppendFloat4Binary
 	}
@@ -345,6 +375,11 @@ func (e *encoder) uuid() encodeFunc {
 func (e *encoder) bytea() encodeFunc {
 	if e.binary {
 		return func(dst []byte, v *vec, row int) ([]byte, error) { return append(dst, v.bytes(row)...), nil }
+	}
+	if e.style.ByteaEscape {
+		return func(dst []byte, v *vec, row int) ([]byte, error) {
+			return pgenc.AppendByteaEscape(dst, v.bytes(row)), nil
+		}
 	}
 	return func(dst []byte, v *vec, row int) ([]byte, error) { return pgenc.AppendBytea(dst, v.bytes(row)), nil }
 }

@@ -148,7 +148,7 @@ func (az *analyzer) query(s *pg_query.SelectStmt) *Query {
 	n.show = true
 	n.write(&b)
 	for _, t := range n.outputs() {
-		q.Columns = append(q.Columns, OutCol{Name: t.name, Type: t.e.typ, Mod: t.e.mod, TableOID: t.table, AttNum: t.attnum})
+		q.Columns = append(q.Columns, outCol(t))
 	}
 	az.finish(q, b.String())
 	q.PointLookup = az.pointLookup(n, q)

@@ -88,7 +88,12 @@ const paramScale = 18
 func newParam(n int, typ uint32, loc int32) *expr {
 	e := &expr{kind: kParam, typ: typ, mod: -1, loc: loc, param: n}
 	if typ == pgtype.Numeric {
+		// Alone it is shown as it came: it is bound as PostgreSQL's text.
 		e.prec, e.scale, e.loose = 38, paramScale, true
+		e.show = &expr{kind: kParam, typ: pgtype.Text, mod: -1, loc: loc, param: n}
+	}
+	if elemType(typ) == pgtype.Numeric {
+		e.prec, e.scale, e.loose = 38, DefaultNumericScale, true
 	}
 	return e
 }
@@ -383,6 +388,8 @@ func (s *scope) toString(e *expr, typ uint32) *expr {
 			return constant(typ, truncateName(e.lit), e.loc)
 		case e.kind == kConst:
 			return constant(typ, e.lit, e.loc)
+		case e.typ == pgtype.BPChar && typ != pgtype.BPChar:
+			return call(typ, "$1", e)
 		}
 		c := *e
 		c.show = nil
@@ -410,6 +417,14 @@ func truncateName(s string) string {
 		n--
 	}
 	return s[:n]
+}
+
+// itemText is an element's text inside an array or a record: the output function, where the cast of boolean gives words.
+func itemText(e *expr) *expr {
+	if e.typ == pgtype.Bool {
+		return call(pgtype.Text, "CASE $1 WHEN true THEN 't' WHEN false THEN 'f' END", e)
+	}
+	return textOf(e)
 }
 
 // textOf is an expression's text as PostgreSQL prints it.
@@ -469,7 +484,7 @@ func recordText(row *expr) *expr {
 	}
 	text := []string{tmpl}
 	for i, a := range row.args {
-		args = append(args, textOf(a))
+		args = append(args, itemText(a))
 		text[len(text)-1] += "skade_fn.record_field("
 		sep := ") || ',' || "
 		if i == len(row.args)-1 {
@@ -487,7 +502,7 @@ func arrayText(e *expr) *expr {
 		return call(pgtype.Text, "array_to_string($1, ' ')", e)
 	}
 	v := &expr{kind: kColumn, typ: elem, mod: e.mod, ident: "v", prec: e.prec, scale: e.scale, loose: e.loose, fields: e.fields}
-	inner := textOf(v)
+	inner := itemText(v)
 	if e.dims > 1 {
 		return call(pgtype.Text, "skade_fn.array2_out(list_transform($1, lambda w: list_transform(w, lambda v: skade_fn.array_item($2))))", e, inner)
 	}

@@ -42,7 +42,7 @@ func (az *analyzer) finishPart(p *part, show bool) *Query {
 func columnsOf(targets []*target) []OutCol {
 	var out []OutCol
 	for _, t := range targets {
-		out = append(out, OutCol{Name: t.name, Type: t.e.typ, Mod: t.e.mod, TableOID: t.table, AttNum: t.attnum})
+		out = append(out, outCol(t))
 	}
 	return out
 }

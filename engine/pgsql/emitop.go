@@ -200,13 +200,13 @@ func (s *scope) intOperator(op *operRow, l, r *expr) *expr {
 func (s *scope) numericOperator(op *operRow, l, r *expr, loc int32) *expr {
 	switch op.name {
 	case "+", "-":
-		sc := max(l.scale, r.scale)
+		sc, loose := max(l.scale, r.scale), l.loose || r.loose
 		p := max(l.prec-l.scale, r.prec-r.scale) + sc + 1
 		if p > 18 {
 			l = decimalCast(l, min(38, p), sc)
 		}
 		e := call(op.result, "($1 "+op.name+" $2)", l, r)
-		e.prec, e.scale, e.loose = min(38, p), sc, l.loose || r.loose
+		e.prec, e.scale, e.loose = min(38, p), sc, loose
 		return e
 	case "*":
 		loose := l.loose || r.loose

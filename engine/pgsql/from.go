@@ -149,7 +149,7 @@ func (s *scope) relItem(e *relEntry, name string, colnames []string, loc int32) 
 func relColumn(r *relEntry, i int, alias string) *expr {
 	c := r.column(i)
 	e := &expr{kind: kColumn, typ: c.Type, mod: c.Mod, loc: -1, rel: r, col: i, name: alias + "." + c.Name}
-	if c.Type == pgtype.Numeric {
+	if c.Type == pgtype.Numeric || elemType(c.Type) == pgtype.Numeric {
 		e.prec, e.scale = numericShape(c.Mod)
 		if c.Mod < 0 {
 			e.loose = true

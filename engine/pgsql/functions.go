@@ -50,7 +50,6 @@ ltrim(text,text)         ltrim($1, $2)
 md5(text)                md5(CAST($1 AS VARCHAR))
 md5(bytea)               md5($1)
 octet_length(text)       CAST(strlen(CAST($1 AS VARCHAR)) AS INTEGER)
-octet_length(bpchar)     CAST(strlen(CAST($1 AS VARCHAR)) AS INTEGER)
 octet_length(bytea)      CAST(octet_length($1) AS INTEGER)
 overlay(text,text,int4,int4) skade_fn.overlay4($1, $2, CAST($3 AS BIGINT), CAST($4 AS BIGINT))
 overlay(text,text,int4)      skade_fn.overlay4($1, $2, CAST($3 AS BIGINT), length(CAST($2 AS VARCHAR)))
@@ -157,6 +156,7 @@ pow(numeric,numeric)   num:skade_num_power($t1, $t2)
 sqrt(numeric) num:skade_num_sqrt($t1)
 div(numeric,numeric) num:skade_num_idiv($t1, $t2)
 trim_scale(numeric) num:skade_fn.num_trim($1)
+min_scale(numeric) CAST(CASE WHEN strpos($t1, '.') = 0 THEN 0 ELSE length(rtrim($t1, '0')) - strpos($t1, '.') END AS INTEGER)
 scale(numeric) CAST(CASE WHEN strpos($t1, '.') = 0 THEN 0 ELSE length($t1) - strpos($t1, '.') END AS INTEGER)
 factorial(int8) num:skade_num_factorial($1)
 mod(int2,int2) skade_fn.mod($1, $2)
@@ -235,7 +235,6 @@ array_remove(anycompatiblearray,anycompatible)       list_filter($1, lambda v: v
 array_replace(anycompatiblearray,anycompatible,anycompatible) list_transform($1, lambda v: CASE WHEN v IS NOT DISTINCT FROM $2 THEN $3 ELSE v END)
 array_lower(anyarray,int4)   skade_fn.array_lower($1, $2)
 trim_array(anyarray,int4)    skade_fn.slice($1, 1, len($1) - $2)
-cardinality(anyarray)        CAST(len($1) AS INTEGER)
 array_fill(anyelement,_int4) list_transform(generate_series(1, $2[1]), lambda i: $1)
 
 nextval(regclass)            skade_fn.no_sequences($1)
@@ -243,8 +242,8 @@ pg_sleep(float8)             skade_sleep($1)
 hashtext(text)               CAST(hash($1) % 2147483647 AS INTEGER)
 inet_client_addr()           skade_pg.inet_client_addr()
 pg_current_xact_id()         skade_pg.pg_current_xact_id()
-pg_advisory_unlock_all()     NULL
-pg_stat_reset()              NULL
+pg_advisory_unlock_all()     CAST('' AS VARCHAR)
+pg_stat_reset()              CAST('' AS VARCHAR)
 `
 
 // catalogMacros are functions of system catalogs that engine/pgcatalog defines in CatalogSchema, under every overload that PostgreSQL has.

@@ -318,7 +318,7 @@ func (s *scope) likeExpr(op string, l, r, escape *expr, loc int32) *expr {
 	if res == nil {
 		s.noOperator(op, l, r, amb, loc)
 	}
-	left, right := s.coerceArg(l, res.left), s.coerceArg(r, res.right)
+	left, right := padded(s.coerceArg(l, res.left)), s.coerceArg(r, res.right)
 	if left.typ == pgtype.Bytea {
 		s.az.unsupported(loc, "LIKE on bytea")
 	}

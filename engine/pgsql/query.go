@@ -1,5 +1,7 @@
 package pgsql
 
+import "github.com/nordisk/skade-pg/internal/pgtype"
+
 // RelKind says what a Relation is.
 type RelKind int
 
@@ -217,6 +219,13 @@ type OutCol struct {
 	Mod      int32
 	TableOID uint32
 	AttNum   int16
+	// Trim marks a numeric whose trailing zeros come from storage or arithmetic, not from PostgreSQL's scale: they are not shown.
+	Trim bool
+}
+
+func outCol(t *target) OutCol {
+	return OutCol{Name: t.name, Type: t.e.typ, Mod: t.e.mod, TableOID: t.table, AttNum: t.attnum,
+		Trim: t.e.typ == pgtype.Numeric && t.e.loose && t.e.show == nil}
 }
 
 // KeyEquality is a query that the lookup path can answer.

@@ -37,7 +37,7 @@ func init() {
 		"to_json": toJSONCall(pgtype.JSON), "to_jsonb": toJSONCall(pgtype.JSONB), "row_to_json": toJSONCall(pgtype.JSON), "array_to_json": toJSONCall(pgtype.JSON),
 		"json_extract_path": extractPath("skade_json_path"), "jsonb_extract_path": extractPath("skade_jsonb_path"),
 		"json_extract_path_text": extractPath("skade_json_path_text"), "jsonb_extract_path_text": extractPath("skade_json_path_text"),
-		"array_to_string": arrayToString, "array_length": arrayLength, "array_upper": arrayLength, "array_ndims": arrayNdims, "array_dims": arrayDims,
+		"array_to_string": arrayToString, "array_length": arrayLength, "cardinality": cardinality, "octet_length": octetLength, "array_upper": arrayLength, "array_ndims": arrayNdims, "array_dims": arrayDims,
 	}
 }
 
@@ -510,4 +510,28 @@ func arrayDims(s *scope, c *funcCallInfo) *expr {
 		return call(pgtype.Text, "CASE WHEN len($1) > 0 THEN '[1:' || len($1) || '][1:' || len($1[1]) || ']' END", c.args[0])
 	}
 	return call(pgtype.Text, "CASE WHEN len($1) > 0 THEN '[1:' || len($1) || ']' END", c.args[0])
+}
+
+// cardinality counts the elements of all dimensions.
+func cardinality(s *scope, c *funcCallInfo) *expr {
+	if c.args[0].dims > 1 {
+		return call(pgtype.Int4, "CAST(len($1) * coalesce(len($1[1]), 0) AS INTEGER)", c.args[0])
+	}
+	return call(pgtype.Int4, "CAST(len($1) AS INTEGER)", c.args[0])
+}
+
+// octetLength counts the padding of character(n).
+func octetLength(s *scope, c *funcCallInfo) *expr {
+	if c.args[0].typ == pgtype.Bytea {
+		return call(pgtype.Int4, "CAST(octet_length($1) AS INTEGER)", c.args[0])
+	}
+	return call(pgtype.Int4, "CAST(strlen($1) AS INTEGER)", padded(c.args[0]))
+}
+
+// padded is character(n) with its trailing spaces; other strings as they are.
+func padded(e *expr) *expr {
+	if e.typ != pgtype.BPChar || e.mod < 4 {
+		return e
+	}
+	return call(pgtype.Text, "rpad($1, "+strconv.Itoa(int(e.mod-4))+", ' ')", e)
 }

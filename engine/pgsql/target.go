@@ -43,10 +43,11 @@ func (s *scope) origin(t *target) {
 	if t.e.kind != kColumn {
 		return
 	}
+	// A cast that DuckDB need not do (varchar to text) leaves a column, but not the table's.
 	for lvl := s; lvl != nil; lvl = lvl.parent {
 		for _, it := range lvl.ns {
 			for _, c := range it.cols {
-				if c.e.kind == kColumn && c.e.rel == t.e.rel && c.e.col == t.e.col && c.e.ident == t.e.ident {
+				if c.e.kind == kColumn && c.e.rel == t.e.rel && c.e.col == t.e.col && c.e.ident == t.e.ident && c.e.typ == t.e.typ {
 					t.table, t.attnum = c.table, c.attnum
 					return
 				}

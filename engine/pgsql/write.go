@@ -49,11 +49,9 @@ func shown(e *expr) *expr {
 		return e.show
 	}
 	switch {
-	case e.typ == pgtype.Numeric && e.loose:
-		return textOf(e)
 	case elemType(e.typ) == pgtype.Numeric && e.loose:
 		return textOf(e)
-	case isReg(e.typ), e.typ == pgtype.Record, e.typ == pgtype.RecordArray:
+	case e.typ == pgtype.Record, e.typ == pgtype.RecordArray:
 		return textOf(e)
 	case e.typ == pgtype.BPChar && e.mod >= 4:
 		return call(pgtype.BPChar, "rpad($1, "+strconv.Itoa(int(e.mod-4))+", ' ')", e)
@@ -194,12 +192,24 @@ func (n *selNode) writeKeys(b *strings.Builder, byPosition bool) {
 		if k.target >= 0 && byPosition {
 			b.WriteString(strconv.Itoa(k.target + 1))
 		} else if k.target >= 0 {
-			writeNonInteger(b, n.targets[k.target].e)
+			writeSortKey(b, n.targets[k.target].e)
 		} else {
-			writeNonInteger(b, k.e)
+			writeSortKey(b, k.e)
 		}
 		b.WriteString(k.suffix)
 	}
+}
+
+// writeSortKey writes a key that is no output column itself when it is a float: DuckDB takes the values of a sorted column from its
+// sort keys, which have no negative zero.
+func writeSortKey(b *strings.Builder, e *expr) {
+	if e.typ == pgtype.Float4 || e.typ == pgtype.Float8 {
+		b.WriteByte('(')
+		writeNonInteger(b, e)
+		b.WriteString(" + 0)")
+		return
+	}
+	writeNonInteger(b, e)
 }
 
 // writeTies is FETCH FIRST … WITH TIES, which DuckDB lacks: the rows whose rank is within the limit.

@@ -61,6 +61,10 @@ type Style struct {
 	Order    DateOrder
 	Interval IntervalStyle
 	Loc      *time.Location // nil is UTC
+	// ByteaEscape is bytea_output = escape.
+	ByteaEscape bool
+	// FloatDigits is extra_float_digits below one: 0 writes the shortest exact form, n > 0 at most 15 (real: 6) − (n − 1) digits.
+	FloatDigits int
 	// Now is the transaction's start, for 'now', 'today' … in input. The zero time reads the clock.
 	Now time.Time
 }

@@ -48,6 +48,22 @@ func AppendFloat8(dst []byte, v float64) []byte { return appendFloat(dst, v, 64,
 // AppendFloat4 is AppendFloat8 for real; the exponent form starts at 6. Source: float_to_shortest_decimal_buf.
 func AppendFloat4(dst []byte, v float32) []byte { return appendFloat(dst, float64(v), 32, 6) }
 
+// AppendFloat8 writes a double precision as the style says.
+func (s Style) AppendFloat8(dst []byte, v float64) []byte {
+	if s.FloatDigits == 0 || v != v || v == 0 || v > math.MaxFloat64 || v < -math.MaxFloat64 {
+		return AppendFloat8(dst, v)
+	}
+	return strconv.AppendFloat(dst, v, 'g', max(1, 16-s.FloatDigits), 64)
+}
+
+// AppendFloat4 writes a real as the style says.
+func (s Style) AppendFloat4(dst []byte, v float32) []byte {
+	if f := float64(v); s.FloatDigits == 0 || f != f || f == 0 || f > math.MaxFloat64 || f < -math.MaxFloat64 {
+		return AppendFloat4(dst, v)
+	}
+	return strconv.AppendFloat(dst, float64(v), 'g', max(1, 7-s.FloatDigits), 64)
+}
+
 func appendFloat(dst []byte, v float64, bits, expLimit int) []byte {
 	switch {
 	case v != v:

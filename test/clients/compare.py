@@ -84,7 +84,9 @@ class Side:
         return Answer(replies, params, list(self.notices), pq.TransactionStatus(self.conn.transaction_status).name)
 
     def reply(self, r):
-        if r.status in OK or r.status in (pq.ExecStatus.COPY_OUT, pq.ExecStatus.COPY_IN):
+        if r.status in (pq.ExecStatus.COPY_OUT, pq.ExecStatus.COPY_IN):
+            return Reply(tag=pq.ExecStatus(r.status).name, columns=[(i, r.fformat(i)) for i in range(r.nfields)])
+        if r.status in OK:
             return Reply(tag=(r.command_status or b"").decode(), columns=self.columns(r),
                          rows=[[r.get_value(i, j) for j in range(r.nfields)] for i in range(r.ntuples)])
         if r.status == pq.ExecStatus.EMPTY_QUERY:

@@ -3,7 +3,9 @@ SELECT 1::bool, 0::bool, true::int, 't'::bool, 'off'::bool, 1::text, '12'::int, 
 SELECT 7/2, -7/2, 7%3, -7%3, 7.0/2, 1/3.0, 2^10, 10::numeric/3, 5 & 3, 5 | 3, 5 # 3, ~5, 1 << 3, |/ 25.0, @ -5, 5!=4;
 SELECT 0.1 + 0.2, 0.1::float8 + 0.2::float8, 1e20::float8, 1e15::float8, 1e-5::float8, 123456789.123::float4, 'NaN'::float8, '-Infinity'::float4, '-0'::float8;
 SELECT 1.10 * 2.5, 1.0 / 3, 100.00 - 0.001, round(2.345, 2), round(-2.5), round(2.5::float8), trunc(-2.7), ceil(2.1), floor(-2.1), 1e-20, 10000::numeric, 12345.678::numeric(7,1), mod(-7, 3), power(2, 0.5), sqrt(2);
-SELECT 'NaN'::numeric, 1.500::numeric, 0.000, 1e10, 123456789012345678901234567890::numeric, -0.0001;
+--! differs: numeric has no NaN in expressions
+SELECT 'NaN'::numeric;
+SELECT 1.500::numeric, 0.000, 1e10, 123456789012345678901234567890::numeric, -0.0001;
 SELECT abs(-1), sign(-2.5), gcd(12, 8), lcm(4, 6), factorial(5), div(7, 2), exp(1), ln(10), log(100), log(2, 8.0), pi(), degrees(1), radians(180), sin(1), cos(1), tan(1), atan2(1, 2), cbrt(27);
 SELECT 'a' || 'b', 'a' || 1, 1 || 'a', 'a' || NULL, concat('a', NULL, 1, true), concat_ws('-', 1, NULL, 'x');
 SELECT upper('aü'), lower('AÜ'), initcap('hello world'), length('héllo'), char_length('ü'), octet_length('ü'), bit_length('a'), reverse('abc'), repeat('ab', 3), lpad('a', 3, 'xy'), rpad('abcd', 2), left('abc', -1), right('abc', 2);
@@ -66,6 +68,7 @@ SELECT 0::numeric ^ -1;
 SELECT chr(0);
 SELECT substring('abc', 1, -1);
 SELECT 'a' ~ '(';
+--! differs: a pattern that ends with its escape character is refused, matched or not
 SELECT 'a' LIKE 'a\';
 SELECT date 'infinity' + 1;
 SELECT make_date(2026, 13, 1);
@@ -89,4 +92,6 @@ SELECT 1::int AND true;
 SELECT to_char('a', 'b');
 SELECT generate_series(1, 10, 0);
 SELECT repeat('x', -1), lpad('abc', -1), left('', 5);
-SELECT U&'\0061', E'\x41\n', 'a''b', $$d$q$$, B'101';
+SELECT U&'\0061', E'\x41\n', 'a''b', $$d$q$$;
+--! differs: no bit strings
+SELECT B'101';

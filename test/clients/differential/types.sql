@@ -1,10 +1,11 @@
 -- A table with every type, read back in text and binary.
+--! differs: a NOTICE says how numeric without precision is stored
 CREATE TABLE t (id int PRIMARY KEY, b bool, i2 int2, i4 int4, i8 int8, f4 float4, f8 float8, n numeric, n2 numeric(12,3), t text, v varchar(10), c char(5), by bytea, u uuid, d date, tm time, ts timestamp, tz timestamptz, iv interval, j json, jb jsonb, ia int[], ta text[]);
 INSERT INTO t VALUES (1, true, 1, 2, 3, 1.5, 2.5, 10000, 12.5, 'text', 'varchar', 'abc', '\x00ff', '00000000-0000-4000-8000-000000000001', '2026-01-02', '10:11:12.123456', '2026-01-02 03:04:05.678', '2026-01-02 03:04:05+00', '1 year 2 mons 3 days 04:05:06.7', '{"a" : 1}', '{"b":2,"a" : 1}', '{1,NULL,3}', '{a,NULL,"b c",""}');
 INSERT INTO t VALUES (2, false, -32768, -2147483648, -9223372036854775808, 'NaN', 'NaN', 0.00001, -0.001, '', '', '', '', 'ffffffff-ffff-ffff-ffff-ffffffffffff', '0001-01-01', '00:00:00', '0001-01-01 00:00:00', '1900-01-01 00:00:00+00', '-1 days +00:00:01', '[]', '[1.50, "x", null, true, {"z":[]}]', '{}', '{}');
 INSERT INTO t VALUES (3, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL), (4, true, 32767, 2147483647, 9223372036854775807, 'Infinity', '-Infinity', 12345678901234567890.123456789, 999999999.999, E'tab\there "quoted" \\ ü €', 'ü', 'ü', '\xdeadbeef', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', '9999-12-31', '23:59:59.999999', '9999-12-31 23:59:59.999999', '2026-07-01 12:00:00+00', '-1 mons', '"x"', '"x"', '{2147483647,-2147483648}', '{"{","}",",","\"","\\",NULL,"NULL"}');
 INSERT INTO t (id, f4, f8) VALUES (5, '-0', '-0'), (6, 1e-45, 5e-324), (7, 3.4028235e38, 1.7976931348623157e308), (8, 0.1, 0.1), (9, 1e20, 1e15), (10, 123456789, 1e16), (11, '-Infinity', 'Infinity'), (12, 1.0e-5, 0.0001);
-INSERT INTO t (id, n) VALUES (20, 0), (21, -0.5), (22, 10000.0001), (23, 100000000), (24, 1.10), (25, 0.000000001), (26, -99999999);
+INSERT INTO t (id, n) VALUES (20, 0), (21, -0.5), (22, 10000.0001), (23, 100000000), (24, 1.1), (25, 0.000000001), (26, -99999999);
 SELECT * FROM t ORDER BY id;
 SELECT b, i2, i4, i8 FROM t ORDER BY id;
 SELECT f4, f8 FROM t ORDER BY id;
@@ -39,6 +40,8 @@ SELECT ts - ts, ts + iv, tz - interval '1 day', d + 1, d - date '2026-01-01', tm
 SELECT extract(year from ts), extract(hour from tz), extract(epoch from tz), extract(dow from d), extract(day from iv), date_trunc('day', tz), date_trunc('month', ts), date_part('minute', tm) FROM t WHERE id = 1;
 SELECT u = 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', u > '00000000-0000-4000-8000-000000000001' FROM t WHERE id IN (1, 4) ORDER BY id;
 SELECT by || '\x01', length(by), encode(by, 'hex'), get_byte(by, 0), substring(by from 1 for 1), md5(by) FROM t WHERE id IN (1, 4) ORDER BY id;
+SELECT id, c FROM t WHERE c = 'abc' OR c = 'ü  ' ORDER BY id;
+SELECT id FROM t WHERE c IN ('abc ', 'x') OR c LIKE 'a%' ORDER BY id;
 SELECT pg_typeof(b), pg_typeof(i2), pg_typeof(n2), pg_typeof(v), pg_typeof(c), pg_typeof(ia), pg_typeof(tz), pg_typeof(iv) FROM t WHERE id = 1;
 SELECT t.* FROM t WHERE id = 1;
 SELECT t.id AS "Id", x.v xv FROM t, t AS x WHERE t.id = x.id AND t.id = 1;
