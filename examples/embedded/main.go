@@ -18,7 +18,6 @@ import (
 
 	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/changelog"
-	"github.com/nordisk/skade-pg/internal/storeio"
 	"github.com/nordisk/skade-pg/liveset"
 	"github.com/nordisk/skade-pg/lookup"
 	"github.com/nordisk/skade-pg/warehouse"
@@ -39,12 +38,12 @@ var ident = table.Identifier{"shop", "items"}
 
 // run works in the folder dir and writes what it sees to out.
 func run(ctx context.Context, dir string, out io.Writer) (err error) {
-	fs := storeio.NewFS(storeio.Options{})
-	cat, err := catalog.Open(ctx, catalog.Options{Dir: dir, FS: fs})
+	cat, err := catalog.Open(ctx, catalog.Options{Dir: dir})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cat.Close()) }()
+	fs := cat.FS() // one file system for all: it has the durability and the counters
 	live := liveset.NewCache(liveset.Options{FS: fs})
 	wh := warehouse.New(warehouse.Options{Catalog: cat, Live: live, FS: fs, TempDir: dir})
 	defer func() { err = errors.Join(err, wh.Close()) }()
