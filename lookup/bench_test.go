@@ -1,21 +1,25 @@
 package lookup_test
 
 import (
+	"flag"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nordisk/skade-pg/internal/parquetio"
 	"github.com/nordisk/skade-pg/internal/testkit"
 	"github.com/nordisk/skade-pg/lookup"
 )
+
+var benchRows = flag.Int("bench.rows", 1_000_000, "rows of the table that BenchmarkGet probes, in 100 commits and an upsert of every tenth")
 
 // BenchmarkGet probes one key of an upserted table (int8, int8, text20): hot keys come from the row cache, cold ones from
 // the index and one page a column.
 func BenchmarkGet(b *testing.B) {
 	k := testkit.Open(b)
-	const n = 1_000_000
-	ident := wide(b, k, n, 100_000)
+	n := int64(*benchRows)
+	ident := wide(b, k, int(n), int(n)/100)
 	for _, c := range []struct {
 		name  string
 		keys  int64
@@ -31,17 +35,24 @@ func BenchmarkGet(b *testing.B) {
 				require.NoError(b, err)
 				rec.Release()
 			}
+			var count parquetio.Counters
+			counted, opens := parquetio.WithCounters(ctx, &count), k.FS.Counters().Opens.Load()
 			b.ReportAllocs()
 			b.ResetTimer()
 			for range b.N {
 				id := rng.Int64N(c.keys)
-				rec, err := p.Get(ctx, key.Reset().Int(id))
+				rec, err := p.Get(counted, key.Reset().Int(id))
 				if err != nil || rec.NumRows() != 1 {
 					b.Fatalf("key %d: %v %v", id, rec, err)
 				}
 				rec.Release()
 			}
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "lookups/s")
+			per := func(v int64) float64 { return float64(v) / float64(b.N) }
+			b.ReportMetric(per(count.Reads.Load()), "reads/op")
+			b.ReportMetric(per(count.Bytes.Load()), "bytes/op")
+			b.ReportMetric(per(count.Rows.Load()), "decoded/op")
+			b.ReportMetric(per(k.FS.Counters().Opens.Load()-opens), "opens/op")
 		})
 	}
 }

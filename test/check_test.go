@@ -10,7 +10,7 @@ import (
 )
 
 // checkFolder runs the one Check on a folder that no server holds.
-func checkFolder(t *testing.T, dir string) {
+func checkFolder(t testing.TB, dir string) {
 	t.Helper()
 	var problems []string
 	err := catalog.Check(context.Background(), dir, func(p catalog.Problem) { problems = append(problems, p.String()) })

@@ -20,13 +20,13 @@ import (
 
 // gateway is a running server of a test.
 type gateway struct {
-	t   *testing.T
+	t   testing.TB
 	dir string
 	srv *cli.Server
 }
 
 // start serves a fresh folder.
-func start(t *testing.T) *gateway {
+func start(t testing.TB) *gateway {
 	t.Helper()
 	g := &gateway{t: t, dir: filepath.Join(t.TempDir(), "data")}
 	g.open()
@@ -72,7 +72,7 @@ func (g *gateway) connect(options ...string) *pgx.Conn {
 }
 
 // run runs statements that must succeed.
-func run(t *testing.T, c *pgx.Conn, sql string, args ...any) pgconn.CommandTag {
+func run(t testing.TB, c *pgx.Conn, sql string, args ...any) pgconn.CommandTag {
 	t.Helper()
 	tag, err := c.Exec(context.Background(), sql, args...)
 	require.NoError(t, err, sql)

@@ -394,7 +394,7 @@ func (w *Warehouse) manifestsOf(s *icetable.Snapshot) ([]iceberg.ManifestFile, e
 	if s == nil {
 		return nil, nil
 	}
-	if m := w.lists.get(s.ManifestList); m != nil {
+	if m, ok := w.lists.get(s.ManifestList); ok {
 		return m, nil
 	}
 	m, err := s.Manifests(w.opts.FS)

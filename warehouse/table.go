@@ -35,7 +35,7 @@ type TxTable struct {
 	liveSet *liveset.Set // base and own writes; nil: to be made
 }
 
-// tableMeta is a table's metadata and what follows from it.
+// tableMeta is a table's metadata and what follows from it. What it refers to is never modified: transactions share it.
 type tableMeta struct {
 	meta      icetable.Metadata // with the transaction's alterations
 	schema    *iceberg.Schema
@@ -64,7 +64,11 @@ func (tx *Tx) openTable(ctx context.Context, state *catalog.TableState) (*TxTabl
 		return nil, fmt.Errorf("load metadata of %v: %w", state.Ident, err)
 	}
 	t := &TxTable{tx: tx, key: state.Key, ident: state.Ident, base: state, baseMeta: meta}
-	t.setMetadata(meta)
+	if known, ok := tx.w.metas.get(state.MetadataLocation); ok && known.meta == meta { // a file may be seen at an older head
+		t.tableMeta = known
+	} else if t.setMetadata(meta); t.unwritable == nil {
+		tx.w.metas.put(state.MetadataLocation, t.tableMeta)
+	}
 	t.opened, t.baseSet = t.tableMeta, liveset.Empty()
 	if id, ok := state.SnapshotID(); ok {
 		if t.baseSet, err = tx.w.opts.Live.At(ctx, t.Ref(), id); err != nil {

@@ -36,7 +36,8 @@ const defaultMemoryLimit = 64 << 20
 type Warehouse struct {
 	opts   Options
 	closed atomic.Bool
-	lists  listCache
+	lists  cache[[]iceberg.ManifestFile] // decoded manifest lists by path
+	metas  cache[tableMeta]              // by metadata file
 }
 
 // New returns a Warehouse on an open catalog. It starts no goroutine.
@@ -53,33 +54,34 @@ func (w *Warehouse) Close() error {
 	return nil
 }
 
-// listCache keeps decoded manifest lists by path; they are immutable.
-type listCache struct {
-	mu sync.Mutex
-	m  map[string][]iceberg.ManifestFile
+// cache keeps what was derived from immutable files, by path.
+type cache[V any] struct {
+	mu sync.RWMutex
+	m  map[string]V
 }
 
-const maxLists = 512
+const maxCached = 512
 
-func (c *listCache) get(path string) []iceberg.ManifestFile {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.m[path]
+func (c *cache[V]) get(path string) (V, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	v, ok := c.m[path]
+	return v, ok
 }
 
-func (c *listCache) put(path string, m []iceberg.ManifestFile) {
+func (c *cache[V]) put(path string, v V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.m == nil {
-		c.m = map[string][]iceberg.ManifestFile{}
+		c.m = map[string]V{}
 	}
 	for k := range c.m {
-		if len(c.m) < maxLists {
+		if len(c.m) < maxCached {
 			break
 		}
 		delete(c.m, k) // any: a lost one costs a read
 	}
-	c.m[path] = m
+	c.m[path] = v
 }
 
 // Append commits every batch of r into ident as one transaction.
