@@ -39,9 +39,11 @@ type output struct {
 	rows    int64
 	stats   []columnStats
 	index   *keyindex.Builder
-	keyCols []int
-	last    []byte // last key, for uniqueness and order
-	key     []byte
+	// indexFile is the key index once it is written.
+	indexFile storeio.Pending
+	keyCols   []int
+	last      []byte // last key, for uniqueness and order
+	key       []byte
 }
 
 // countingFile counts the bytes that reach the file and keeps it open: pqarrow would close it before it is checked.
@@ -163,6 +165,14 @@ func (f *output) writeKeys(rec arrow.RecordBatch) error {
 // size is the number of bytes the file has so far, the open row group included.
 func (f *output) size() int64 { return f.counted.n + f.pq.RowGroupTotalCompressedBytes() }
 
+// abort closes and removes what was written, before finish or after it failed: a full disk gets its room back.
+func (f *output) abort() {
+	_ = f.file.Abort()
+	if f.indexFile != nil {
+		_ = f.indexFile.Abort()
+	}
+}
+
 // finish completes the file and its key index.
 func (f *output) finish() (WrittenFile, error) {
 	if err := f.pq.Close(); err != nil {
@@ -185,8 +195,8 @@ func (f *output) finish() (WrittenFile, error) {
 		if err != nil {
 			return out, fmt.Errorf("create key index: %w", err)
 		}
+		f.indexFile = p
 		if _, err := p.Write(data); err != nil {
-			_ = p.Abort()
 			return out, fmt.Errorf("write key index: %w", err)
 		}
 		if err := p.Close(); err != nil {

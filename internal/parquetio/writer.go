@@ -186,12 +186,16 @@ func (w *Writer) finishLocked() error {
 	if w.out == nil {
 		return nil
 	}
-	last := w.out.last
-	f, err := w.out.finish()
-	w.done = append(w.done, f)
+	out := w.out
 	w.out = nil
-	w.last = last
-	return err
+	f, err := out.finish()
+	if err != nil {
+		out.abort()
+		return err
+	}
+	w.done = append(w.done, f)
+	w.last = out.last
+	return nil
 }
 
 // Close sorts, writes and closes the files. They are complete, not yet durable: add their paths to a storeio.Batch. No rows: no files.
@@ -234,7 +238,7 @@ func (w *Writer) Abort() {
 
 func (w *Writer) abortLocked() {
 	if w.out != nil {
-		_ = w.out.file.Abort()
+		w.out.abort()
 		w.out = nil
 	}
 	for _, f := range w.done {
