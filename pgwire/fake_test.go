@@ -259,7 +259,7 @@ func (p *fakePortal) Execute(ctx context.Context, w Writer, maxRows int64) (stri
 		return "", false, pgerr.New(pgerr.DivisionByZero, "division by zero")
 	case sql == "select $1::int4":
 		v := p.params[0]
-		if v != nil && len(v) == 4 && p.cols[0].Format == 0 {
+		if len(v) == 4 && p.cols[0].Format == 0 {
 			v = strconv.AppendInt(nil, int64(int32(binary.BigEndian.Uint32(v))), 10)
 		}
 		return "SELECT 1", false, w.Rows(row(v), 1)

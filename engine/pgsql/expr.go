@@ -43,7 +43,6 @@ type expr struct {
 	null bool
 
 	param int
-	bind  *Bind
 
 	rel   *relEntry
 	col   int    // index into rel's Relation.Columns

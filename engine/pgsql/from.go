@@ -430,9 +430,7 @@ func (s *scope) joinNames(j *pg_query.JoinExpr, join *nsItem, left, right *fromI
 	out := append(sides, join)
 	if j.JoinUsingAlias != nil {
 		u := &nsItem{name: j.JoinUsingAlias.Aliasname, relVisible: true}
-		for _, c := range join.cols[:len(j.UsingClause)] {
-			u.cols = append(u.cols, c)
-		}
+		u.cols = append(u.cols, join.cols[:len(j.UsingClause)]...)
 		out = append(out, u)
 	}
 	if hidden != nil {

@@ -144,7 +144,7 @@ func sqrtDecimal(a decimal) (decimal, error) {
 	sweight := (w+1)*4/2 - 1
 	rs := max(16-sweight, a.scale, 0)
 	rs = min(rs, 1000)
-	n := new(big.Int).Mul(a.c, pow10(2*rs+2-a.scale+len(a.c.String())%1))
+	n := new(big.Int).Mul(a.c, pow10(2*rs+2-a.scale))
 	if 2*rs+2-a.scale < 0 {
 		n = a.trunc((2*rs + 2)).c
 	}

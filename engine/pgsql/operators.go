@@ -1,7 +1,6 @@
 package pgsql
 
 import (
-	"strconv"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v6"
@@ -554,8 +553,4 @@ func widen(l, r *expr, result uint32) (*expr, *expr) {
 		return wide(l), r
 	}
 	return l, wide(r)
-}
-
-func decimalText(p, sc int) string {
-	return "DECIMAL(" + strconv.Itoa(p) + "," + strconv.Itoa(sc) + ")"
 }

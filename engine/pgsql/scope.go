@@ -59,11 +59,7 @@ type cteEntry struct {
 	ident string // w1
 	cols  []*nsCol
 	used  int
-	// recursive CTEs see themselves while their own query is analysed.
-	self bool
 }
-
-func (s *scope) child() *scope { return &scope{az: s.az, parent: s} }
 
 // reference copies a column's expression for one mention of it.
 func (s *scope) reference(owner *scope, c *nsCol, loc int32) *expr {

@@ -31,10 +31,9 @@ type Builder struct {
 	n       uint64
 	ordinal bool // so far every position equals its ordinal
 
-	keys      []byte // the open block's keys, one after the other
-	ends      []uint32
-	positions []uint32
-	last      []byte
+	keys []byte // the open block's keys, one after the other
+	ends []uint32
+	last []byte
 
 	firsts  [][]byte // first key of each block
 	offsets []uint32

@@ -10,7 +10,6 @@ type rle struct {
 	value uint32 // of a repeated run
 	pack  []byte // bit-packed run, nil when repeated
 	bit   int
-	bad   bool
 }
 
 func (r *rle) run() bool {

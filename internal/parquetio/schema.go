@@ -2,16 +2,12 @@ package parquetio
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 )
-
-// fieldIDKey is the Arrow metadata key that pqarrow turns into a Parquet field id.
-const fieldIDKey = table.ArrowParquetFieldIDKey
 
 // ArrowSchema is the Arrow schema rows of sc are exchanged in: field ids in the metadata on every level, strings and binaries with 32-bit
 // offsets. rowIDs appends the v3 columns _row_id and _last_updated_sequence_number, both nullable longs.
@@ -24,16 +20,6 @@ func ArrowSchema(sc *iceberg.Schema, rowIDs bool) (*arrow.Schema, error) {
 		return nil, fmt.Errorf("arrow schema: %w", err)
 	}
 	return arrow.NewSchema(as.Fields(), nil), nil
-}
-
-// fieldID is the field id in an Arrow field's metadata.
-func fieldID(f arrow.Field) (int, bool) {
-	v, ok := f.Metadata.GetValue(fieldIDKey)
-	if !ok {
-		return 0, false
-	}
-	id, err := strconv.Atoi(v)
-	return id, err == nil
 }
 
 // conform gives rec exactly the schema want when its columns have the same physical layout: names, field ids and nullability
