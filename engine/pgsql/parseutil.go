@@ -16,6 +16,9 @@ import (
 func Utility(stmt *Stmt) (out any, err error) {
 	az := newAnalyzer(stmt.src, nil, nil)
 	defer az.rescue(&err)
+	if stmt.Kind == Refused {
+		return nil, refusedError(stmt)
+	}
 	switch x := stmt.Node.GetNode().(type) {
 	case *pg_query.Node_TransactionStmt:
 		return az.transaction(stmt, x.TransactionStmt)

@@ -287,3 +287,4 @@ with x as (insert into t values (1) returning *) select * from x
 with x as (update t set a = 1 returning *) select * from x
 select current_time
 select 1 where current of c
+create materialized view m as select 1
