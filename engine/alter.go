@@ -33,6 +33,9 @@ func (s *session) alter(ctx context.Context, u *pgsql.Alter) error {
 		if to, err = s.createIn(u.NewName, from[len(from)-1]); err != nil {
 			return err
 		}
+		if slices.Equal(from, to) {
+			return nil // as in PostgreSQL
+		}
 	default:
 		return pgerr.Newf(pgerr.FeatureNotSupported, "ALTER TABLE ... %s is not supported", strings.ToUpper(u.Action))
 	}

@@ -435,6 +435,9 @@ func rewrap(a arrow.Array, want arrow.DataType) (arrow.Array, error) {
 			return newTyped(data, want, []arrow.ArrayData{elem.Data()}), nil
 		}
 	}
+	if a.DataType().ID() == arrow.LIST && want.ID() != arrow.LIST {
+		return nil, pgerr.New(pgerr.FeatureNotSupported, "arrays of several dimensions cannot be stored")
+	}
 	return nil, pgerr.Newf(pgerr.InternalError, "rows of type %s cannot be stored as %s", a.DataType(), want)
 }
 
