@@ -17,9 +17,6 @@ import (
 // copyPortal makes the portal of COPY.
 func (s *session) copyPortal(b binding, u *pgsql.Copy) pgwire.Portal {
 	return s.command(func(ctx context.Context, w pgwire.Writer) (string, error) {
-		if u.Format == "binary" {
-			return "", pgerr.New(pgerr.FeatureNotSupported, "COPY format \"binary\" is not supported").WithHint("Use FORMAT text, csv or parquet.")
-		}
 		var n int64
 		var err error
 		switch {
@@ -27,6 +24,8 @@ func (s *session) copyPortal(b binding, u *pgsql.Copy) pgwire.Portal {
 			n, err = s.copyFrom(ctx, w, u)
 		case u.Format == "parquet":
 			n, err = s.copyToParquet(ctx, b, w, u)
+		case u.Format == "binary":
+			n, err = s.copyToBinary(ctx, b, w, u)
 		default:
 			n, err = s.copyTo(ctx, b, w, u)
 		}
@@ -94,9 +93,14 @@ func (s *session) copyQuery(ctx context.Context, b binding, u *pgsql.Copy) (bind
 		return binding{}, pgerr.Newf(pgerr.WrongObjectType, "cannot copy from view \"%s\"", u.Table).WithHint("Try the COPY (SELECT ...) TO variant.")
 	}
 	if t == nil {
-		return binding{}, undefinedTable(pgsql.QName{Schema: u.Schema, Name: u.Table, Loc: u.Loc})
+		return binding{}, undefinedTable(pgsql.QName{Schema: u.Schema, Name: u.Table})
 	}
 	cols := "*"
+	for _, n := range u.Columns {
+		if !slices.ContainsFunc(tableRelation(t).Columns, func(c pgsql.RelColumn) bool { return c.Name == n && !c.Hidden }) {
+			return binding{}, pgerr.Newf(pgerr.UndefinedColumn, "column \"%s\" of relation \"%s\" does not exist", n, u.Table)
+		}
+	}
 	if len(u.Columns) > 0 {
 		quoted := make([]string, len(u.Columns))
 		for i, c := range u.Columns {
@@ -205,7 +209,7 @@ func (s *session) copyTarget(ctx context.Context, u *pgsql.Copy) (*copyInto, err
 	case view != nil:
 		return nil, pgerr.Newf(pgerr.WrongObjectType, "cannot copy to view \"%s\"", u.Table)
 	case t == nil:
-		return nil, undefinedTable(pgsql.QName{Schema: u.Schema, Name: u.Table, Loc: u.Loc})
+		return nil, undefinedTable(pgsql.QName{Schema: u.Schema, Name: u.Table})
 	case u.HasWhere:
 		return nil, pgerr.New(pgerr.FeatureNotSupported, "COPY FROM ... WHERE is not supported").WithHint("COPY into a staging table, then INSERT ... SELECT ... WHERE.")
 	}
@@ -273,13 +277,24 @@ func (s *session) copyRows(ctx context.Context, w pgwire.Writer, u *pgsql.Copy, 
 		return 0, err
 	}
 	defer app.Release()
-	src, err := w.CopyIn(0, make([]int16, len(into.names)))
+	overall := byte(0)
+	formats := make([]int16, len(into.names))
+	if u.Format == "binary" {
+		overall = 1
+		for i := range formats {
+			formats[i] = 1
+		}
+	}
+	src, err := w.CopyIn(overall, formats)
 	if err != nil {
 		return 0, err
 	}
 	sink := into.start(ctx)
 	defer sink.stop()
-	rd := pgcopy.NewReader(src, o, u.Table, into.names)
+	var rd copyReader = pgcopy.NewReader(src, o, u.Table, into.names)
+	if overall == 1 {
+		rd = newBinaryReader(src, into, s.style())
+	}
 	var rows int64
 	for {
 		fields, err := rd.Next()

@@ -188,6 +188,8 @@ type newTable struct {
 	keys   []int
 	props  iceberg.Properties
 	format int
+	// computed is CREATE TABLE AS: an average has more digits than a column keeps.
+	computed bool
 }
 
 func (n *newTable) addColumn(w pgwire.Writer, name string, oid uint32, mod int32) (*iceberg.NestedField, error) {
@@ -197,6 +199,9 @@ func (n *newTable) addColumn(w pgwire.Writer, name string, oid uint32, mod int32
 		return nil, err
 	}
 	if msg != "" {
+		if n.computed {
+			msg = strings.Replace(msg, "values that do not fit are refused", "computed values are rounded to it", 1)
+		}
 		w.Notice(notice(fmt.Sprintf("column \"%s\": %s", name, msg)))
 	}
 	if prop != "" {
@@ -330,7 +335,7 @@ func (s *session) createTableAs(ctx context.Context, w pgwire.Writer, b binding,
 	if len(u.Columns) > len(in.cols) {
 		return "", pgerr.New(pgerr.SyntaxError, "too many column names were specified")
 	}
-	n := &newTable{ident: ident, props: iceberg.Properties{}, format: 2}
+	n := &newTable{ident: ident, props: iceberg.Properties{}, format: 2, computed: true}
 	pk := u.With["primary_key"]
 	delete(u.With, "primary_key")
 	if err := n.options(u.With); err != nil {
@@ -366,9 +371,38 @@ func (s *session) createTableAs(ctx context.Context, w pgwire.Writer, b binding,
 	return "SELECT " + itoa(rows), err
 }
 
+// storableNumerics casts the numerics of a query, whose DECIMALs and texts have any scale, to the one that columns without precision have.
+func storableNumerics(sql string, out []pgsql.OutCol, cols []pgsql.RelColumn) string {
+	var sel, names strings.Builder
+	bare := false
+	for i, c := range cols {
+		name := "n" + strconv.Itoa(i)
+		expr := "n." + name
+		switch as := ", '" + strings.ReplaceAll(c.Name, "'", "''") + "')"; {
+		case c.Type != pgtype.Numeric || c.Mod >= 0:
+		case out[i].Trim:
+			bare = true
+			expr = "skade_fn.store_numeric(" + expr + ", CAST(" + expr + " AS DECIMAL(38,9))" + as
+		default:
+			bare = true
+			expr = "skade_fn.store_numeric_text(CAST(" + expr + " AS VARCHAR)" + as
+		}
+		if i > 0 {
+			sel.WriteString(", ")
+			names.WriteString(", ")
+		}
+		sel.WriteString(expr)
+		names.WriteString(name)
+	}
+	if !bare {
+		return sql
+	}
+	return "SELECT " + sel.String() + " FROM (" + sql + ") AS n(" + names.String() + ")"
+}
+
 // fill appends a query's rows to a new table.
 func (s *session) fill(ctx context.Context, t *warehouse.TxTable, b binding, cols []pgsql.RelColumn) (int64, error) {
-	wrap := func(sql string) string { return storedSQL(sql, 0, cols, 0) }
+	wrap := func(sql string) string { return storedSQL(storableNumerics(sql, b.p.query.Columns, cols), 0, cols, 0) }
 	d, err := s.startWrapped(ctx, b, b.p.query, nil, wrap)
 	if err != nil {
 		return 0, err

@@ -135,6 +135,10 @@ func storedSQL(sql string, lead int, cols []pgsql.RelColumn, rest int) string {
 // sqlToStored is the inverse of storedToSQL.
 func sqlToStored(expr string, oid uint32, mod int32) string {
 	stored, want := pgtype.DuckStorageName(oid, mod), pgtype.DuckName(oid, mod)
+	if oid == pgtype.Numeric {
+		// An expression's own scale, or PostgreSQL's text of a value, becomes the column's DECIMAL.
+		return "CAST(" + expr + " AS " + stored + ")"
+	}
 	if stored == want {
 		return expr
 	}
@@ -379,6 +383,7 @@ func (s *session) spoolRows(ctx context.Context, b binding, sp *spool) (rowSourc
 		d.close()
 		return nil, err
 	}
+	s.dress(d.rows, b.p.query.Columns)
 	return d, nil
 }
 

@@ -2,8 +2,11 @@ package engine
 
 import (
 	"context"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/nordisk/skade-pg/engine/pgsql"
+	"github.com/nordisk/skade-pg/internal/pgenc"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 	"github.com/nordisk/skade-pg/pgwire"
@@ -23,6 +26,7 @@ type prepared struct {
 	params []uint32
 	cols   []pgwire.Column
 	deps   []dependency
+	order  pgenc.DateOrder // in which date literals were read
 	done   bool
 	once   bool // of the simple protocol: executed once, nothing is kept
 	closed bool
@@ -71,6 +75,10 @@ func (s *session) analyze(ctx context.Context, p *prepared) error {
 			return s.sqlError(ctx, err)
 		}
 		p.query = q
+		if p.once && len(q.Params) > 0 {
+			n := strings.IndexByte(p.stmt.Text, '$')
+			return pgerr.New(pgerr.UndefinedParameter, "there is no parameter $1").WithPosition(utf8.RuneCountInString(p.stmt.Text[:max(n, 0)]) + 1)
+		}
 		for _, par := range q.Params {
 			p.params = append(p.params, par.OID)
 		}
@@ -88,7 +96,7 @@ func (s *session) analyze(ctx context.Context, p *prepared) error {
 			return err
 		}
 	}
-	p.deps = r.deps
+	p.deps, p.order = r.deps, r.DateOrder()
 	p.done = true
 	return nil
 }
@@ -99,7 +107,7 @@ func (s *session) refresh(ctx context.Context, p *prepared) error {
 		return s.analyze(ctx, p)
 	}
 	r := &resolver{ctx: ctx, s: s}
-	same := true
+	same := p.order == r.DateOrder()
 	for _, d := range p.deps {
 		if !r.still(d) {
 			same = false

@@ -12,6 +12,7 @@ import (
 	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/engine/pgcatalog"
 	"github.com/nordisk/skade-pg/engine/pgsql"
+	"github.com/nordisk/skade-pg/internal/pgenc"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 	"github.com/nordisk/skade-pg/sqlfuncs"
@@ -410,3 +411,6 @@ func decodeView(o *catalog.Object) (*storedView, error) {
 	}
 	return v, nil
 }
+
+// DateOrder is how DateStyle reads 01/02/2026: pgsql.DateOrderer.
+func (r *resolver) DateOrder() pgenc.DateOrder { return r.s.style().Order }

@@ -33,6 +33,9 @@ func (p *queryPortal) Close() {
 }
 
 func (p *queryPortal) open(ctx context.Context, w pgwire.Writer) (rowSource, error) {
+	if p.s.tx != nil {
+		p.s.tx.queried = true
+	}
 	for _, n := range p.b.p.query.Notices {
 		w.Notice(notice(n))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -384,10 +385,8 @@ func (c *connSet) take(ctx context.Context) (*sessionConn, error) {
 func duckZone(zone string) string {
 	if strings.HasPrefix(zone, "<") {
 		if i := strings.IndexByte(zone, '>'); i > 0 {
-			if off := zone[i+1:]; strings.HasPrefix(off, "-") {
-				return "Etc/GMT" + off
-			} else if off != "0" {
-				return "Etc/GMT+" + strings.TrimPrefix(off, "+")
+			if h, err := strconv.Atoi(zone[i+1:]); err == nil && h != 0 {
+				return fmt.Sprintf("Etc/GMT%+d", h)
 			}
 		}
 		return "UTC"

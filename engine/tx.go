@@ -30,6 +30,7 @@ type txn struct {
 	wrote      bool
 	// statements counts Binds; alone is a simple query of one statement; redo repeats the data change that ran.
 	statements int
+	queried    bool
 	alone      bool
 	redo       *redo
 }
@@ -278,7 +279,7 @@ func (s *session) begin(w pgwire.Writer, u *pgsql.Transaction) (string, error) {
 // setModes applies transaction modes to the open transaction.
 func (s *session) setModes(m *pgsql.TransactionModes) error {
 	if m.Isolation != "" {
-		if s.tx.wh != nil && m.Isolation != s.tx.isolation() {
+		if (s.tx.wh != nil || s.tx.queried) && m.Isolation != s.tx.isolation() {
 			return pgerr.New(pgerr.ActiveSQLTransaction, "SET TRANSACTION ISOLATION LEVEL must be called before any query")
 		}
 		if err := s.gucs.set("transaction_isolation", m.Isolation, true); err != nil {

@@ -42,6 +42,9 @@ var errorRules = []errorRule{
 	rule("Conversion", `(?i)interval.*range`, fixed(pgerr.DatetimeFieldOverflow, "interval out of range")),
 	rule("Conversion", `blob conversion`, fixed(pgerr.InvalidParameterValue, "invalid hexadecimal data")),
 	rule("Conversion", `Unimplemented type for cast \((\S+) -> (\S+)\)`, func(m []string) *pgerr.Error { return cannotCast(m[1], m[2]) }),
+	rule("", `Unknown TimeZone '(.*?)'`, func(m []string) *pgerr.Error {
+		return pgerr.Newf(pgerr.InvalidParameterValue, "time zone %s not recognized", quoted(m[1]))
+	}),
 	// Arithmetic.
 	rule("", `Overflow in \w+ of (?:\w+ )?(INT\d+|UINT\d+|TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)`, func(m []string) *pgerr.Error {
 		return pgerr.Newf(pgerr.NumericValueOutOfRange, "%s out of range", rangeName(m[1]))

@@ -9,6 +9,7 @@ import (
 
 	pg_query "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/nordisk/skade-pg/internal/pgenc"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 )
@@ -39,6 +40,14 @@ type paramState struct {
 type resolvedName struct {
 	begin        int32
 	schema, name string
+}
+
+// dateOrder is the order in which date input is read.
+func (az *analyzer) dateOrder() pgenc.DateOrder {
+	if o, ok := az.r.(DateOrderer); ok {
+		return o.DateOrder()
+	}
+	return pgenc.MDY
 }
 
 // relEntry is a source while it is analysed.

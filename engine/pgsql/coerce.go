@@ -3,6 +3,7 @@ package pgsql
 import (
 	"strconv"
 
+	"github.com/nordisk/skade-pg/internal/pgenc"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 )
@@ -540,6 +541,17 @@ func (s *scope) fromString(e *expr, typ uint32, mod int32) *expr {
 		out := call(typ, "list_transform(skade_array_in($1), lambda v: $2)", e, conv)
 		out.prec, out.scale, out.loose = conv.prec, conv.scale, conv.loose
 		return out
+	}
+	if order := s.az.dateOrder(); order != pgenc.MDY {
+		code := constant(pgtype.Text, strconv.Itoa(int(order)), -1)
+		switch typ {
+		case pgtype.Date:
+			return call(typ, "skade_date_in_order($1, $2)", e, code)
+		case pgtype.Timestamp:
+			return call(typ, "skade_timestamp_in_order($1, $2)", e, code)
+		case pgtype.TimestampTZ:
+			return call(typ, "skade_timestamptz_in_order($1, current_setting('TimeZone'), $2)", e, code)
+		}
 	}
 	switch typ {
 	case pgtype.Int2, pgtype.Int4, pgtype.Int8, pgtype.OID:

@@ -85,6 +85,22 @@ var datetimeFuncs = []GoFunc{
 		v, err := pgenc.Style{Loc: loc}.ParseTimestampTZ([]byte(a[0].S))
 		return Value{I: v}, err
 	}),
+	fn("skade_date_in_order", types(dV, dV), "DATE", func(a []Value) (Value, error) {
+		v, err := pgenc.Style{Order: orderOf(a[1])}.ParseDate([]byte(a[0].S))
+		return Value{I: int64(v)}, err
+	}),
+	fn("skade_timestamp_in_order", types(dV, dV), "TIMESTAMP", func(a []Value) (Value, error) {
+		v, err := pgenc.Style{Order: orderOf(a[1])}.ParseTimestamp([]byte(a[0].S))
+		return Value{I: v}, err
+	}),
+	fn("skade_timestamptz_in_order", types(dV, dV, dV), "TIMESTAMPTZ", func(a []Value) (Value, error) {
+		loc, err := pgenc.LoadZone(a[1].S)
+		if err != nil {
+			loc = time.UTC
+		}
+		v, err := pgenc.Style{Loc: loc, Order: orderOf(a[2])}.ParseTimestampTZ([]byte(a[0].S))
+		return Value{I: v}, err
+	}),
 	fn("skade_make_date", types(dI, dI, dI), "DATE", func(a []Value) (Value, error) {
 		y, m, d := a[0].I, a[1].I, a[2].I
 		t := time.Date(int(y), time.Month(m), int(d), 0, 0, 0, 0, time.UTC)
@@ -94,6 +110,9 @@ var datetimeFuncs = []GoFunc{
 		return Value{I: t.Unix() / 86400}, nil
 	}),
 }
+
+// orderOf reads a date order that the analyser wrote as a digit.
+func orderOf(v Value) pgenc.DateOrder { return pgenc.DateOrder(v.S[0] - '0') }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 

@@ -274,6 +274,13 @@ func runText(c *duck.Conn, text string, q *Query) (rows [][]*string, err error) 
 		return nil, err
 	}
 	defer rs.Close()
+	trim := make([]bool, len(q.Columns))
+	for i, c := range q.Columns {
+		trim[i] = c.Trim
+	}
+	if q.Insert == nil {
+		rs.TrimNumeric(trim)
+	}
 	types := make([]uint32, len(st.Columns()))
 	for i := range types {
 		types[i] = st.Columns()[i].TypeOID
@@ -289,15 +296,34 @@ func runText(c *duck.Conn, text string, q *Query) (rows [][]*string, err error) 
 		for range n {
 			var row []*string
 			row, out = dataRow(out)
-			if len(q.Columns) == 0 && q.Insert == nil && len(types) == 1 {
+			if len(q.Columns) == 0 && q.Insert == nil && len(types) == 1 && q.text != "" {
 				row = nil // SELECT without columns: DuckDB yields one to ignore
 			}
 			rows = append(rows, row)
 		}
 		if done {
-			return rows, nil
+			rs.Close()
+			return rows, nameOIDs(c, rows, types)
 		}
 	}
+}
+
+// nameOIDs is what the engine does for output columns of reg types.
+func nameOIDs(c *duck.Conn, rows [][]*string, types []uint32) error {
+	for _, row := range rows {
+		for i, f := range row {
+			if f == nil || !isReg(types[i]) {
+				continue
+			}
+			text := &Query{}
+			out, err := runText(c, "SELECT "+CatalogSchema+"."+regNames[types[i]]+"_out("+*f+")", text)
+			if err != nil {
+				return err
+			}
+			row[i] = out[0][0]
+		}
+	}
+	return nil
 }
 
 // dataRow decodes one DataRow message.

@@ -22,7 +22,7 @@ func (s *scope) literal(lit string, typ uint32, mod int32, loc int32, ctx coerci
 		}
 		az.fail(pgerr.InvalidTextRepresentation, loc, "invalid input syntax for type %s: %q", typeName(typ), lit)
 	}
-	style := pgenc.Style{}
+	style := pgenc.Style{Order: az.dateOrder()}
 	e := constant(typ, lit, loc)
 	if te := elemType(typ); te != 0 {
 		return s.arrayLiteral(lit, te, typ, mod, loc, ctx)
@@ -143,7 +143,7 @@ func intervalText(lit string, mod int32) string {
 }
 
 func (s *scope) datetimeLiteral(e *expr, bad func(error)) *expr {
-	style := pgenc.Style{}
+	style := pgenc.Style{Order: s.az.dateOrder()}
 	in := []byte(e.lit)
 	word := strings.ToLower(strings.TrimSpace(e.lit))
 	switch word {

@@ -7,6 +7,7 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/nordisk/skade-pg/internal/pgenc"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 )
@@ -170,8 +171,12 @@ func (az *analyzer) set(v *pg_query.VariableSetStmt) *Set {
 
 func (az *analyzer) setValue(n *pg_query.Node) string {
 	if tc := n.GetTypeCast(); tc != nil {
-		// SET TIME ZONE INTERVAL '…'
-		return tc.Arg.GetAConst().GetSval().GetSval()
+		// SET TIME ZONE INTERVAL '…': hours east of Greenwich
+		text := tc.Arg.GetAConst().GetSval().GetSval()
+		if v, err := (pgenc.Style{}).ParseInterval([]byte(text)); err == nil && v.Months == 0 && v.Days == 0 {
+			return strconv.FormatFloat(float64(v.Micros)/3600e6, 'f', -1, 64)
+		}
+		return text
 	}
 	c := n.GetAConst()
 	if c == nil {

@@ -1,6 +1,9 @@
 package pgsql
 
-import "github.com/nordisk/skade-pg/internal/pgtype"
+import (
+	"github.com/nordisk/skade-pg/internal/pgenc"
+	"github.com/nordisk/skade-pg/internal/pgtype"
+)
 
 // RelKind says what a Relation is.
 type RelKind int
@@ -85,6 +88,9 @@ type Resolver interface {
 	// An error with code 42P18 and the like gets the call's position.
 	TableFunction(fn EngineFunc, args []*Arg) (*Relation, error)
 }
+
+// DateOrderer is what a Resolver may be, too: the session's order of day, month and year in input (DateStyle). The default is MDY.
+type DateOrderer interface{ DateOrder() pgenc.DateOrder }
 
 // Query is an analysed SELECT, VALUES, INSERT, UPDATE or DELETE.
 type Query struct {

@@ -1,6 +1,7 @@
 package pgsql
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -214,6 +215,12 @@ func (az *analyzer) selectBody(sel *pg_query.SelectStmt, s *scope) *selNode {
 		}
 		if n.grouped || n.distinct || n.op != "" {
 			az.fail(pgerr.FeatureNotSupported, -1, "%s is not allowed with %s", lockName(lc), lockObstacle(n))
+		}
+		for _, of := range lc.LockedRels {
+			v := of.GetRangeVar()
+			if !slices.ContainsFunc(s.ns, func(it *nsItem) bool { return it.name == v.GetRelname() }) {
+				az.fail(pgerr.UndefinedTable, v.GetLocation(), "relation %q in %s clause not found in FROM clause", v.GetRelname(), lockName(lc))
+			}
 		}
 		az.lock = true
 	}

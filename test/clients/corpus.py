@@ -24,8 +24,8 @@ class Statement:
 
     @property
     def ordered(self):
-        if not self.reads:
-            return True
+        if not self.reads:  # the order of RETURNING's rows is that of storage
+            return not re.search(r"\breturning\b", self.sql, re.I)
         outer, inner = re.sub(r"'(?:[^']|'')*'", "''", self.sql), None
         while outer != inner:  # an ORDER BY in a subquery orders nothing
             inner, outer = outer, re.sub(r"\([^()]*\)", "", outer)

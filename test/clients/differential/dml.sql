@@ -35,12 +35,15 @@ UPDATE p SET qty = 'x';
 UPDATE p SET qty = name;
 UPDATE p SET qty = 1, qty = 2;
 UPDATE p SET qty = 1 WHERE false;
+--! differs: assignment to an element is not supported
 UPDATE p SET tags[1] = 'y' WHERE id = 101;
+--! differs: data-modifying WITH is not supported
 WITH u AS (UPDATE p SET qty = 99 WHERE id = 4 RETURNING id, qty) SELECT * FROM u;
 DELETE FROM p WHERE id = 4;
 DELETE FROM p USING (VALUES (5), (6)) d(id) WHERE p.id = d.id RETURNING p.id, p.name;
 DELETE FROM p WHERE id IN (SELECT id FROM p WHERE id > 20) RETURNING id;
-WITH d AS (DELETE FROM p WHERE id = 7 RETURNING *) SELECT id, name FROM d;
+--! differs: data-modifying WITH is not supported
+WITH d AS (DELETE FROM p WHERE id = 100000 RETURNING *) SELECT id, name FROM d;
 DELETE FROM p WHERE nosuch = 1;
 DELETE FROM p WHERE false;
 SELECT * FROM p ORDER BY id;
@@ -49,10 +52,12 @@ COPY (SELECT id, name, price, tags, at FROM p ORDER BY id) TO STDOUT;
 COPY (SELECT * FROM p ORDER BY id) TO STDOUT (FORMAT csv);
 COPY (SELECT * FROM p ORDER BY id) TO STDOUT WITH CSV HEADER;
 COPY (SELECT id, name, NULL, '', 'a,b', E'q"q', E'l\nl' FROM p ORDER BY id) TO STDOUT (FORMAT csv, HEADER, DELIMITER ';', NULL 'nil', QUOTE '''', ESCAPE '\', FORCE_QUOTE (name));
-COPY (SELECT E'a\tb', E'c\\d', E'e\nf', NULL, '', E'\r\b\f\v') TO STDOUT;
+COPY (SELECT E'a\tb', E'c\\d', E'e\nf', NULL, '', E'\r\b\f') TO STDOUT;
 COPY (SELECT E'a|b', NULL) TO STDOUT (DELIMITER '|', NULL 'x');
 COPY (SELECT 1, 'a', '') TO STDOUT (FORMAT csv, FORCE_QUOTE *);
 COPY (SELECT 1, 'a', NULL::text, 1.5, true, now() IS NULL) TO STDOUT (FORMAT binary);
+COPY (SELECT * FROM p ORDER BY id) TO STDOUT (FORMAT binary);
+COPY (SELECT id FROM p WHERE false) TO STDOUT (FORMAT binary);
 COPY p (id, name) TO STDOUT (HEADER);
 COPY (SELECT '\.') TO STDOUT (FORMAT csv);
 COPY nosuch TO STDOUT;
@@ -128,15 +133,19 @@ SELECT id, t IS NULL, t = '' FROM k WHERE id > 5 ORDER BY id;
 TRUNCATE k;
 SELECT count(*) FROM k;
 TRUNCATE nosuch;
+--! differs: a NOTICE says how numeric without precision is stored
 CREATE TABLE k2 AS SELECT id, name, price * 2 AS double FROM p WITH NO DATA;
-CREATE TABLE k3 AS SELECT id, name, price * 2 AS double FROM p ORDER BY id;
+--! differs: a NOTICE says how numeric without precision is stored
+CREATE TABLE k3 AS SELECT id, name, price * 1.3 AS double FROM p ORDER BY id;
 SELECT * FROM k3 ORDER BY id;
 SELECT * FROM k2;
 CREATE TABLE k3 (id int);
 CREATE TABLE IF NOT EXISTS k3 (id int);
 CREATE TABLE k4 (id int, id int);
 CREATE TABLE k4 (id nosuch);
-CREATE TABLE k4 (id int PRIMARY KEY, n int CHECK (n > 0) DEFAULT 'x');
+--! differs: constraints other than keys are not supported
+CREATE TABLE k4 (id int PRIMARY KEY, n int CHECK (n > 0));
+CREATE TABLE k4 (id int PRIMARY KEY, n int DEFAULT 'x');
 CREATE TABLE nosuch.k4 (id int);
 CREATE TABLE kk (a int, b text, PRIMARY KEY (a, b));
 INSERT INTO kk VALUES (1, 'a'), (1, 'b') RETURNING *;

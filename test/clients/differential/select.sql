@@ -139,3 +139,5 @@ DROP TABLE v;
 DROP VIEW v;
 DROP VIEW v;
 DROP VIEW IF EXISTS v;
+SELECT '{"a":1}'::json = '{"a":1}'::json;
+SELECT ARRAY['{"a":1}'::json] = ARRAY['{"a":1}'::json];

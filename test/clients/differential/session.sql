@@ -67,7 +67,9 @@ FETCH cur;
 ROLLBACK;
 DECLARE cur CURSOR FOR SELECT 1;
 DECLARE h CURSOR WITH HOLD FOR SELECT n FROM generate_series(1, 3) n;
+--! mode: simple
 FETCH 2 FROM h;
+--! mode: simple
 FETCH ALL FROM h;
 CLOSE h;
 CLOSE h;
@@ -189,7 +191,7 @@ SELECT pg_backend_pid() > 0, pg_is_in_recovery(), txid_current() IS NOT NULL, cu
 SELECT pg_sleep(0);
 SELECT version() ~ '^PostgreSQL 15';
 SET ROLE NONE;
-SELECT has_table_privilege('diff_session.s', 'SELECT'), to_regclass('diff_session.s') IS NOT NULL, to_regclass('nosuch'), 'int4'::regtype, 23::regtype, 'pg_class'::regclass, 'diff_session.s'::regclass;
+SELECT has_table_privilege('diff_session.s', 'SELECT'), to_regclass('diff_session.s') IS NOT NULL, to_regclass('nosuch'), 'int4'::regtype, 23::regtype, 'pg_class'::regclass, 'diff_session.s'::regclass::text;
 SELECT 'nosuch'::regclass;
 SELECT 'nosuch'::regtype;
 SELECT pg_get_userbyid(10) = current_user, obj_description('pg_class'::regclass) IS NULL, format_type(1043, 24), col_description(1, 1);

@@ -20,7 +20,7 @@ SELECT b::text, i2::text, i4::text, i8::text, f4::text, f8::text FROM t ORDER BY
 SELECT n::text, n2::text, t::text, v::text, c::text, by::text FROM t ORDER BY id;
 SELECT u::text, d::text, tm::text, ts::text, tz::text, iv::text FROM t ORDER BY id;
 SELECT j::text, jb::text, ia::text, ta::text FROM t ORDER BY id;
-SELECT n + 1, n * 2, n / 3, -n, abs(n), n2 + 1, n2 * n2 FROM t WHERE n IS NOT NULL AND id IN (1, 2, 20, 21, 24) ORDER BY id;
+SELECT n + 1, n * 2, n / 3, -n, abs(n), n2 + 1, n2 * n2 FROM t WHERE n IS NOT NULL AND id IN (1, 2, 20, 24) ORDER BY id;
 SELECT max(n), min(n), max(n2), sum(n2), avg(n2), count(n) FROM t;
 SELECT max(f8), min(f8), max(f4), min(f4) FROM t;
 SELECT id, f8 FROM t ORDER BY f8, id;
@@ -64,7 +64,7 @@ SELECT '01/02/2026'::date, d FROM t WHERE id = 1;
 RESET DateStyle;
 RESET TimeZone;
 SET IntervalStyle = 'iso_8601';
-SELECT iv, iv::text FROM t WHERE iv IS NOT NULL ORDER BY id;
+SELECT iv FROM t WHERE iv IS NOT NULL ORDER BY id;
 SET IntervalStyle = 'postgres_verbose';
 SELECT iv FROM t WHERE iv IS NOT NULL ORDER BY id;
 SET IntervalStyle = 'sql_standard';
