@@ -25,12 +25,13 @@ type Options struct {
 	Logger zerolog.Logger
 }
 
-// Cache derives sets and keeps what they were made from: decoded manifests, footers, key indexes, delete files, bitmaps and sets,
+// Cache derives sets and keeps what they were made from: decoded manifests, footers, key indexes, delete files, bitmaps, sets and inflated pages,
 // under one byte budget. Safe for concurrent use. It needs no Close.
 type Cache struct {
 	fs    *storeio.FS
 	log   zerolog.Logger
 	lru   *lru
+	pages *parquetio.PageCache // inflated pages of single rows; a quarter of the budget
 	stats counters
 
 	latest struct {
@@ -52,7 +53,7 @@ func NewCache(o Options) *Cache {
 	if o.Budget <= 0 {
 		o.Budget = defaultBudget
 	}
-	c := &Cache{fs: o.FS, log: o.Logger, lru: newLRU(o.Budget)}
+	c := &Cache{fs: o.FS, log: o.Logger, lru: newLRU(o.Budget - o.Budget/4), pages: parquetio.NewPageCache(o.Budget / 4)}
 	c.latest.byTable = map[uuid.UUID]int64{}
 	c.probers.m = map[proberKey]*prober{}
 	c.projections.m = map[projectionKey]*iceberg.Schema{}
@@ -103,6 +104,7 @@ func (c *Cache) reader(ctx context.Context, path string, size int64) (*parquetio
 		if err != nil {
 			return nil, 0, err
 		}
+		r.UsePageCache(c.pages)
 		return r, r.MemorySize(), nil
 	})
 }

@@ -338,6 +338,18 @@ func TestProbeCounts(t *testing.T) {
 	t.Logf("a probe: %.2f pages, %.2f reads, %.0f bytes, %.0f values decoded", float64(c.Pages.Load())/probes,
 		float64(c.Reads.Load())/probes, float64(c.Bytes.Load())/probes, float64(c.Rows.Load())/probes)
 
+	// A row whose pages are at hand is decoded without a read.
+	l2 := lookup.New(lookup.Options{Live: k.Live, CacheBytes: -1})
+	p2 := prepare(t, l2, lookup.Target{Cut: k.Catalog.Cut(), Ident: ident})
+	key2 := p2.NewKey()
+	require.Len(t, get(t, p2, key2.Reset().Int(2001)), 1)
+	reads := c.Reads.Load()
+	rec, err := p2.Get(counted, key2.Reset().Int(2001))
+	require.NoError(t, err)
+	require.Equal(t, int64(1), rec.NumRows())
+	rec.Release()
+	require.Equal(t, reads, c.Reads.Load(), "reads of pages at hand")
+
 	before := c.Reads.Load()
 	key.Reset().Int(10)
 	allocs := testing.AllocsPerRun(100, func() {

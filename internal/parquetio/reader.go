@@ -31,6 +31,8 @@ type Reader struct {
 	starts []int64 // first position of each row group, and the number of rows
 	lazy   int64   // bytes that page tables and dictionaries take once they are read
 	hasIDs bool
+	pages  *PageCache // nil: pages are not kept
+	id     uint64     // of this reader in pages
 
 	mu     sync.Mutex // guards what is filled in lazily below
 	plans  []*plan

@@ -76,11 +76,12 @@ func (r *Reader) groupOf(pos uint32) int {
 type wantedPage struct {
 	page int
 	raw  []byte
+	open *openPage // from the page cache
 }
 
 // gatherGroup appends the flat columns' values at positions, all in row group g, to vecs. The pages of all columns are fetched together.
 func (r *Reader) gatherGroup(s *source, p *plan, vecs []*vector, g int, positions []uint32) error {
-	start := r.starts[g]
+	start, keep := r.starts[g], r.pages != nil && len(positions) <= cachedReadRows
 	wanted := make([][]wantedPage, len(p.flat))
 	tables := make([][]pageAt, len(p.flat))
 	var ranges []storeio.Range
@@ -92,9 +93,15 @@ func (r *Reader) gatherGroup(s *source, p *plan, vecs []*vector, g int, position
 		tables[k] = pages
 		for at := 0; pages != nil && at < len(positions); {
 			n := pageOf(pages, int64(positions[at])-start)
-			raw := make([]byte, pages[n].size)
-			wanted[k] = append(wanted[k], wantedPage{n, raw})
-			ranges = append(ranges, storeio.Range{Off: pages[n].offset, Buf: raw})
+			w := wantedPage{page: n}
+			if keep {
+				w.open = r.pages.get(pageKey{r.id, int32(g), int32(p.cols[i].leaf), int32(n)})
+			}
+			if w.open == nil {
+				w.raw = make([]byte, pages[n].size)
+				ranges = append(ranges, storeio.Range{Off: pages[n].offset, Buf: w.raw})
+			}
+			wanted[k] = append(wanted[k], w)
 			for at < len(positions) && (n+1 == len(pages) || int64(positions[at])-start < pages[n+1].firstRow) {
 				at++
 			}
@@ -147,9 +154,15 @@ func (s *source) readRanges(ranges []storeio.Range) error {
 func (r *Reader) gatherPages(s *source, g, leaf int, pages []pageAt, wanted []wantedPage, v *vector, positions []uint32) error {
 	start, at := r.starts[g], 0
 	for _, w := range wanted {
-		pg, err := r.openPage(s, g, leaf, w.raw)
-		if err != nil {
-			return err
+		pg := w.open
+		if pg == nil {
+			var err error
+			if pg, err = r.openPage(s, g, leaf, w.raw); err != nil {
+				return err
+			}
+			if r.pages != nil && len(positions) <= cachedReadRows {
+				r.pages.put(pageKey{r.id, int32(g), int32(leaf), int32(w.page)}, pg)
+			}
 		}
 		first := pages[w.page].firstRow
 		for ; at < len(positions); at++ {

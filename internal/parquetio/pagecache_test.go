@@ -1,0 +1,37 @@
+package parquetio
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestPageCacheBudget: pages are found until the budget forces them out, a page asked for stays longer, and a reader's
+// place in a page is its own.
+func TestPageCacheBudget(t *testing.T) {
+	const pages, size = 400, 1000
+	c := NewPageCache(pageShards * 10 * (size + pageOverhead))
+	key := func(i int) pageKey { return pageKey{reader: 7, page: int32(i)} }
+	for i := range pages {
+		c.put(key(i), &openPage{plain: make([]byte, size), width: 8, values: size / 8})
+		require.NotNil(t, c.get(key(0)), "a page in use is kept") // asked for in every round
+	}
+	found := 0
+	for i := range pages {
+		if c.get(key(i)) != nil {
+			found++
+		}
+	}
+	require.LessOrEqual(t, found, pageShards*10)
+	require.Greater(t, found, pageShards*5)
+	for i := range c.shards {
+		s := &c.shards[i]
+		require.LessOrEqual(t, s.bytes, s.budget)
+		require.Len(t, s.slots, len(s.ring))
+	}
+	a := c.get(key(0))
+	a.plain, a.nth = a.plain[80:], 10
+	require.Len(t, c.get(key(0)).plain, size)
+	c.put(pageKey{reader: 8}, &openPage{plain: make([]byte, 1<<20)})
+	require.Nil(t, c.get(pageKey{reader: 8}), "larger than the budget")
+}
