@@ -103,7 +103,11 @@ func parseUsers(b []byte) (users, error) {
 		if _, dup := u.verifiers[name]; dup {
 			return u, fmt.Errorf("line %d: role %q occurs twice", n, name)
 		}
-		if !strings.HasPrefix(password, "SCRAM-SHA-256$") {
+		if strings.HasPrefix(password, "SCRAM-SHA-256$") {
+			if !pgwire.ValidVerifier(password) {
+				return u, fmt.Errorf("line %d: malformed SCRAM-SHA-256 verifier", n)
+			}
+		} else {
 			v, err := pgwire.ScramVerifier(password)
 			if err != nil {
 				return u, fmt.Errorf("line %d: %w", n, err)

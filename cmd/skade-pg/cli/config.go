@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"strings"
 	"time"
 
@@ -122,7 +123,7 @@ func parseBytes(s string) (int64, error) {
 			continue
 		}
 		var n int64
-		if _, err := fmt.Sscanf(strings.TrimSpace(digits)+"\n", "%d\n", &n); err == nil && n > 0 {
+		if _, err := fmt.Sscanf(strings.TrimSpace(digits)+"\n", "%d\n", &n); err == nil && n > 0 && n <= math.MaxInt64/u.size {
 			return n * u.size, nil
 		}
 	}
