@@ -257,6 +257,9 @@ func (s *session) createTable(ctx context.Context, w pgwire.Writer, u *pgsql.Cre
 	}
 	ident, err := s.createIn(u.Schema, u.Name)
 	if err != nil {
+		if e := pgerr.As(err); e != nil && e.Code == pgerr.InvalidSchemaName {
+			return e.WithPosition(u.Loc)
+		}
 		return err
 	}
 	if skip, err := s.refuseExisting(ctx, w, ident, u.IfNotExists); skip || err != nil {
@@ -279,6 +282,12 @@ func (s *session) createTable(ctx context.Context, w pgwire.Writer, u *pgsql.Cre
 		}
 		f.Required = c.NotNull || slices.Contains(u.PrimaryKey, c.Name)
 		if c.Default != "" {
+			if err := pgsql.CheckDefault(c, &resolver{ctx: ctx, s: s}); err != nil {
+				if e := pgerr.As(err); e != nil && e.Position == 0 {
+					return e.WithPosition(c.DefaultLoc)
+				}
+				return err
+			}
 			n.props[defaultKey(f.ID)] = c.Default
 		}
 	}
@@ -630,6 +639,7 @@ func notEmpty(schema string) error {
 
 func (s *session) truncate(ctx context.Context, u *pgsql.Truncate) error {
 	for _, n := range u.Tables {
+		n.Loc = 0 // PostgreSQL tells no position here
 		t, err := s.findTable(ctx, n)
 		if err != nil {
 			return err

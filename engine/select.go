@@ -151,7 +151,14 @@ func (s *session) usePlan(d *duckRows, p *prepared, c *cachedPlan) {
 func (s *session) dress(rows *duck.Rows, cols []pgsql.OutCol) {
 	rows.SetStyle(s.style())
 	var trim []bool
+	var records [][]uint32
 	for i, c := range cols {
+		if c.Fields != nil {
+			if records == nil {
+				records = make([][]uint32, len(cols))
+			}
+			records[i] = c.Fields
+		}
 		if c.Trim {
 			if trim == nil {
 				trim = make([]bool, len(cols))
@@ -164,6 +171,9 @@ func (s *session) dress(rows *duck.Rows, cols []pgsql.OutCol) {
 	}
 	if trim != nil {
 		rows.TrimNumeric(trim)
+	}
+	if records != nil {
+		rows.RecordFields(records)
 	}
 }
 

@@ -53,6 +53,7 @@ type output struct {
 	fields  []field
 	trim    []bool
 	names   func(typeOID, oid uint32) string
+	records [][]uint32
 }
 
 // TrimNumeric makes numeric columns show no trailing zeros after the point: for columns declared numeric without a scale, which
@@ -109,6 +110,9 @@ func (r *Rows) settle(formats []int16, types []uint32, tz *time.Location) error 
 	o.fields = o.fields[:0]
 	for i := range r.cols {
 		e := encoder{style: style, trim: i < len(o.trim) && o.trim[i], names: o.names}
+		if i < len(o.records) {
+			e.fields = o.records[i]
+		}
 		switch {
 		case len(formats) == 1:
 			e.binary = formats[0] == 1

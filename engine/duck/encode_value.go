@@ -20,6 +20,7 @@ type encoder struct {
 	trim   bool
 	style  pgenc.Style
 	names  func(typeOID, oid uint32) string
+	fields []uint32
 }
 
 func textual(oid uint32) bool {
@@ -118,6 +119,8 @@ func (e *encoder) function(t *logical, oid uint32) (encodeFunc, error) {
 		return e.bytea(), nil
 	case t.id == bind.TypeVarchar && !e.binary && oid != pgtype.Interval:
 		return func(dst []byte, v *vec, row int) ([]byte, error) { return append(dst, v.bytes(row)...), nil }, nil
+	case t.id == bind.TypeVarchar && (oid == pgtype.Record || oid == pgtype.RecordArray) && e.fields != nil:
+		return e.record(oid), nil
 	case t.id == bind.TypeVarchar:
 		return e.reparse(oid), nil
 	case t.id == bind.TypeEnum && !e.binary:

@@ -90,6 +90,7 @@ func (az *analyzer) columnDef(d *pg_query.ColumnDef, t *CreateTable) ColumnDef {
 				az.fail(pgerr.SyntaxError, c.Location, "multiple default values specified for column %q of table %q", d.Colname, t.Name)
 			}
 			col.Default = az.deparse(c.RawExpr)
+			col.DefaultLoc = az.src.position(nodeLocation(c.RawExpr))
 		case pg_query.ConstrType_CONSTR_IDENTITY:
 			col.Identity, col.NotNull = "by default", true
 			if c.GeneratedWhen == "a" {

@@ -3,6 +3,7 @@ package pgsql
 import (
 	"strings"
 
+	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 )
 
@@ -159,6 +160,9 @@ func (s *scope) emitOperator(op *operRow, l, r *expr, loc int32) *expr {
 	switch op.name {
 	case "~", "!~", "~*", "!~*":
 		return s.regexOperator(op.name, l, r)
+	}
+	if isPolymorphic(op.left) && elemType(l.typ) == pgtype.JSON && (op.name == "=" || op.name == "<>") {
+		s.az.fail(pgerr.UndefinedFunction, -1, "could not identify an equality operator for type json")
 	}
 	result := op.result
 	if isPolymorphic(result) {

@@ -227,10 +227,16 @@ type OutCol struct {
 	AttNum   int16
 	// Trim marks a numeric whose trailing zeros come from storage or arithmetic, not from PostgreSQL's scale: they are not shown.
 	Trim bool
+	// Fields are the types of a record's fields, where they are known.
+	Fields []uint32
 }
 
 func outCol(t *target) OutCol {
-	return OutCol{Name: t.name, Type: t.e.typ, Mod: t.e.mod, TableOID: t.table, AttNum: t.attnum,
+	var fields []uint32
+	for _, f := range rowFields(t.e) {
+		fields = append(fields, f.e.typ)
+	}
+	return OutCol{Name: t.name, Fields: fields, Type: t.e.typ, Mod: t.e.mod, TableOID: t.table, AttNum: t.attnum,
 		Trim: t.e.typ == pgtype.Numeric && t.e.loose && t.e.show == nil}
 }
 

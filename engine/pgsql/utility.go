@@ -141,6 +141,8 @@ type ColumnDef struct {
 	NotNull bool
 	// Default is the default expression's SQL text, "" when there is none.
 	Default string
+	// DefaultLoc is the expression's position.
+	DefaultLoc int
 	// Serial is set for smallserial, serial, bigserial; Identity for GENERATED … AS IDENTITY ("always", "by default").
 	Serial   bool
 	Identity string

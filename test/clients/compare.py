@@ -152,6 +152,8 @@ def differences(want, got, ordered=True, normal=None, messages=True):
             continue
         if messages:
             note("message", w.message, g.message)
+            note("detail", w.detail, g.detail)
+            note("hint", w.hint, g.hint)
         note("position", w.position, g.position)
         note("tag", w.tag, g.tag)
         if w.columns != g.columns:

@@ -19,13 +19,14 @@ class Statement:
 
     @property
     def reads(self):
-        return bool(re.match(r"\s*\(*\s*(select|values|table|with|show)\b", self.sql, re.I)) and \
-            not re.search(r"\b(insert|update|delete|nextval|set_config|pg_notify|create)\b", self.sql, re.I) and ";" not in self.sql
+        sql = re.sub(r"'(?:[^']|'')*'", "''", self.sql)
+        return bool(re.match(r"\s*\(*\s*(select|values|table|with|show)\b", sql, re.I)) and \
+            not re.search(r"\b(insert|update|delete|nextval|set_config|pg_notify|create)\b", sql, re.I) and ";" not in sql
 
     @property
     def ordered(self):
         if not self.reads:  # the order of RETURNING's rows is that of storage
-            return not re.search(r"\breturning\b", self.sql, re.I)
+            return not re.search(r"\breturning\b|^copy \w+[^()]*(\([^()]*\))? to\b", self.sql, re.I)
         outer, inner = re.sub(r"'(?:[^']|'')*'", "''", self.sql), None
         while outer != inner:  # an ORDER BY in a subquery orders nothing
             inner, outer = outer, re.sub(r"\([^()]*\)", "", outer)

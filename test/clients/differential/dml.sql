@@ -137,7 +137,7 @@ TRUNCATE nosuch;
 CREATE TABLE k2 AS SELECT id, name, price * 2 AS double FROM p WITH NO DATA;
 --! differs: a NOTICE says how numeric without precision is stored
 CREATE TABLE k3 AS SELECT id, name, price * 1.3 AS double FROM p ORDER BY id;
-SELECT * FROM k3 ORDER BY id;
+SELECT id, name, double::numeric(10,3) FROM k3 ORDER BY id;
 SELECT * FROM k2;
 CREATE TABLE k3 (id int);
 CREATE TABLE IF NOT EXISTS k3 (id int);
@@ -145,8 +145,8 @@ CREATE TABLE k4 (id int, id int);
 CREATE TABLE k4 (id nosuch);
 --! differs: constraints other than keys are not supported
 CREATE TABLE k4 (id int PRIMARY KEY, n int CHECK (n > 0));
-CREATE TABLE k4 (id int PRIMARY KEY, n int DEFAULT 'x');
-CREATE TABLE nosuch.k4 (id int);
+CREATE TABLE k5 (id int PRIMARY KEY, n int DEFAULT 'x');
+CREATE TABLE nosuch.k6 (id int);
 CREATE TABLE kk (a int, b text, PRIMARY KEY (a, b));
 INSERT INTO kk VALUES (1, 'a'), (1, 'b') RETURNING *;
 INSERT INTO kk VALUES (1, 'a');

@@ -193,5 +193,6 @@ SELECT version() ~ '^PostgreSQL 15';
 SET ROLE NONE;
 SELECT has_table_privilege('diff_session.s', 'SELECT'), to_regclass('diff_session.s') IS NOT NULL, to_regclass('nosuch'), 'int4'::regtype, 23::regtype, 'pg_class'::regclass, 'diff_session.s'::regclass::text;
 SELECT 'nosuch'::regclass;
+--! differs: a type that is not PostgreSQL's own is looked up when the statement runs: the error has no position
 SELECT 'nosuch'::regtype;
 SELECT pg_get_userbyid(10) = current_user, obj_description('pg_class'::regclass) IS NULL, format_type(1043, 24), col_description(1, 1);
