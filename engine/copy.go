@@ -305,7 +305,7 @@ func (s *session) copyRows(ctx context.Context, w pgwire.Writer, u *pgsql.Copy, 
 			return 0, err
 		}
 		if err := app.Append(fields, rd.Line()); err != nil {
-			return 0, err
+			return 0, rd.Locate(err)
 		}
 		rows++
 		if app.Rows() >= copyBatchRows || app.Bytes() >= copyBatchBytes {
@@ -326,7 +326,7 @@ func (s *session) copyRows(ctx context.Context, w pgwire.Writer, u *pgsql.Copy, 
 func (s *session) copyColumns(ctx context.Context, into *copyInto) ([]pgcopy.Column, error) {
 	out := make([]pgcopy.Column, len(into.rel.Columns))
 	for i, c := range into.rel.Columns {
-		out[i] = pgcopy.Column{Name: c.Name, OID: c.Type, Mod: c.Mod, Source: slices.Index(into.names, c.Name), DefaultNull: true}
+		out[i] = pgcopy.Column{Name: c.Name, OID: c.Type, Mod: c.Mod, Source: slices.Index(into.names, c.Name), DefaultNull: true, NotNull: c.NotNull}
 		if out[i].Source >= 0 || c.Default == "" {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 
@@ -73,11 +74,25 @@ func (s *session) copyToBinary(ctx context.Context, b binding, w pgwire.Writer, 
 type copyReader interface {
 	Next() ([]pgcopy.Field, error) // io.EOF at the end
 	Line() int64
+	// Locate adds the last row's place to an error that names none.
+	Locate(err error) error
+}
+
+// Locate implements copyReader.
+func (r *binaryReader) Locate(err error) error {
+	e := pgerr.As(err)
+	if e == nil || e.Where != "" {
+		return err
+	}
+	c := *e
+	c.Where = fmt.Sprintf("COPY %s, line %d", r.table, r.Line())
+	return &c
 }
 
 // binaryReader reads COPY's binary format.
 type binaryReader struct {
 	in     *bufio.Reader
+	table  string
 	types  []uint32
 	names  []string
 	style  pgenc.Style
@@ -87,7 +102,7 @@ type binaryReader struct {
 }
 
 func newBinaryReader(src io.Reader, into *copyInto, style pgenc.Style) *binaryReader {
-	r := &binaryReader{in: bufio.NewReaderSize(src, 64<<10), names: into.names, style: style}
+	r := &binaryReader{in: bufio.NewReaderSize(src, 64<<10), table: into.rel.Name, names: into.names, style: style}
 	for _, n := range into.names {
 		i := slices.IndexFunc(into.rel.Columns, func(c pgsql.RelColumn) bool { return c.Name == n })
 		r.types = append(r.types, into.rel.Columns[i].Type)

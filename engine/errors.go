@@ -98,13 +98,13 @@ func MapError(err error) error {
 	var dup *warehouse.DuplicateKeyError
 	if errors.As(err, &dup) && !errors.Is(err, warehouse.ErrConflict) {
 		e := pgerr.Newf(pgerr.UniqueViolation, "duplicate key value violates unique constraint \"%s\"", dup.Constraint).WithDetail("%s", dup.Detail())
-		e.Constraint, e.Table = dup.Constraint, dup.Table
+		e.Constraint, e.Schema, e.Table = dup.Constraint, dup.Schema, dup.Table
 		return e
 	}
 	var nn *warehouse.NotNullError
 	if errors.As(err, &nn) {
 		e := pgerr.Newf(pgerr.NotNullViolation, "null value in column \"%s\" of relation \"%s\" violates not-null constraint", nn.Column, nn.Table)
-		e.Column, e.Table = nn.Column, nn.Table
+		e.Column, e.Schema, e.Table, e.Detail = nn.Column, nn.Schema, nn.Table, nn.Detail()
 		return e
 	}
 	var ce *changelog.Error

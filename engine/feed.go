@@ -168,6 +168,9 @@ func (f *commitFeed) deliver(l *listener, channel, payload string, seq uint64) {
 	}
 }
 
+// NotifyDrained implements pgwire.Drained: a client that only listens runs no statement after which it could be told.
+func (s *session) NotifyDrained() { s.gw.feed.retry(s.listener) }
+
 // retry tells a client that is idle again what it lost.
 func (f *commitFeed) retry(l *listener) {
 	l.mu.Lock()

@@ -138,7 +138,13 @@ func (c *conn) woken() error {
 		return nil
 	}
 	c.takeQueued(true)
-	return c.flush()
+	if err := c.flush(); err != nil {
+		return err
+	}
+	if d, ok := c.sess.(Drained); ok {
+		d.NotifyDrained()
+	}
+	return nil
 }
 
 // takeNotices moves queued notices into the output.

@@ -144,6 +144,12 @@ type Asyncer interface {
 	Terminate(cause *pgerr.Error)
 }
 
+// Drained is a Session that wants to know when a waiting client has taken what Notify queued: there is room again for what Notify refused.
+type Drained interface {
+	// NotifyDrained is called from the connection's goroutine.
+	NotifyDrained()
+}
+
 // Noticer is an Asyncer that also takes notices for which no Writer is at hand (during Prepare, Bind, Sync). They are sent with
 // the next answer. The Wire of a Startup made by this package is one.
 type Noticer interface {

@@ -87,12 +87,26 @@ func byName(have, want *arrow.Schema, src []int) bool {
 
 // checkNotNull refuses NULL in required top-level columns. rec has the schema's columns in order.
 func (t *TxTable) checkNotNull(rec arrow.RecordBatch) error {
+	row, name := int(rec.NumRows()), ""
 	for i, f := range t.schema.Fields() {
-		if f.Required && rec.Column(i).NullN() > 0 {
-			return &NotNullError{Table: t.name(), Column: f.Name}
+		if !f.Required || rec.Column(i).NullN() == 0 {
+			continue
+		}
+		for r := range row { // the first such row, and its first such column
+			if rec.Column(i).IsNull(r) {
+				row, name = r, f.Name
+				break
+			}
 		}
 	}
-	return nil
+	if name == "" {
+		return nil
+	}
+	e := &NotNullError{Schema: t.schemaName(), Table: t.name(), Column: name}
+	for _, c := range rec.Columns() {
+		e.Row = append(e.Row, valueText(c, row))
+	}
+	return e
 }
 
 // encodeKeys encodes columns cols of every row of rec.
@@ -117,7 +131,7 @@ func encodeKeys(rec arrow.RecordBatch, cols []int, opts ...keyindex.Option) ([][
 
 // duplicate is the error for row's key of rec, whose columns cols are the identifier fields.
 func (t *TxTable) duplicate(rec arrow.RecordBatch, cols []int, row int) *DuplicateKeyError {
-	e := &DuplicateKeyError{Table: t.name(), Constraint: t.name() + "_pkey"}
+	e := &DuplicateKeyError{Schema: t.schemaName(), Table: t.name(), Constraint: t.name() + "_pkey"}
 	for i, c := range cols {
 		e.Columns = append(e.Columns, t.keyFields[i].Name)
 		e.Values = append(e.Values, valueText(rec.Column(c), row))
@@ -147,6 +161,14 @@ func valueText(a arrow.Array, row int) string {
 			return at.UTC().Format("2006-01-02 15:04:05.999999-07")
 		}
 		return at.Format("2006-01-02 15:04:05.999999")
+	case *array.Decimal128:
+		return a.Value(row).ToString(a.DataType().(*arrow.Decimal128Type).Scale)
+	case *array.List:
+		var items []string
+		for i, end := a.ValueOffsets(row); i < end; i++ {
+			items = append(items, valueText(a.ListValues(), int(i)))
+		}
+		return "{" + strings.Join(items, ",") + "}"
 	case *array.Time64:
 		return time.UnixMicro(int64(a.Value(row))).UTC().Format("15:04:05.999999")
 	}

@@ -35,6 +35,7 @@ var (
 // DuplicateKeyError is returned when a key is inserted that a live row has already (SQLSTATE 23505). Nothing of the
 // batch that carried it was written.
 type DuplicateKeyError struct {
+	Schema     string   // namespace, levels joined by "."
 	Table      string   // unqualified table name
 	Constraint string   // "<table>_pkey"
 	Columns    []string // identifier columns, in key order
@@ -52,8 +53,28 @@ func (e *DuplicateKeyError) Detail() string {
 
 // NotNullError is returned when a required column is NULL in a batch (SQLSTATE 23502). Nothing of the batch was written.
 type NotNullError struct {
+	Schema string // namespace, levels joined by "."
 	Table  string
 	Column string
+	Row    []string // the row's values as text, NULL as "null"; nil when it is not known
+}
+
+// Detail is PostgreSQL's DETAIL line: Failing row contains (1, null). Each value is cut at 64 bytes.
+func (e *NotNullError) Detail() string {
+	if e.Row == nil {
+		return ""
+	}
+	cut := make([]string, len(e.Row))
+	for i, v := range e.Row {
+		if cut[i] = v; len(v) > 64 {
+			n := 64
+			for v[n]&0xc0 == 0x80 {
+				n--
+			}
+			cut[i] = v[:n] + "..."
+		}
+	}
+	return "Failing row contains (" + strings.Join(cut, ", ") + ")."
 }
 
 func (e *NotNullError) Error() string {

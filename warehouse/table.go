@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -123,6 +124,8 @@ func (t *TxTable) writable() error {
 func (t *TxTable) Ident() icetable.Identifier { return t.ident }
 
 func (t *TxTable) name() string { return t.ident[len(t.ident)-1] }
+
+func (t *TxTable) schemaName() string { return strings.Join(t.ident[:len(t.ident)-1], ".") }
 
 // State is the table at the transaction's cut, nil for a table this transaction created.
 func (t *TxTable) State() *catalog.TableState { return t.base }

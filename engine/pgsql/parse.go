@@ -162,6 +162,8 @@ func parseError(src *source, err error) error {
 		code = pgerr.FeatureNotSupported
 	case strings.Contains(msg, "memory exhausted"), strings.Contains(msg, "stack depth"):
 		return pgerr.New(pgerr.StatementTooComplex, "stack depth limit exceeded")
+	case strings.HasPrefix(msg, "invalid byte sequence for encoding"):
+		return pgerr.New(pgerr.CharacterNotInRepertoire, msg)
 	case strings.HasPrefix(msg, "invalid Unicode"), strings.Contains(msg, "escape string"):
 		code = pgerr.InvalidEscapeSequence
 		if strings.HasPrefix(msg, "invalid Unicode") {

@@ -3,6 +3,7 @@ package pgcopy
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -26,6 +27,8 @@ type Column struct {
 	// Default is the value's text form; DefaultNull means NULL.
 	Default     []byte
 	DefaultNull bool
+	// NotNull refuses NULL: 23502.
+	NotNull bool
 }
 
 // Appender turns text values into a batch of a table's storage types.
@@ -64,12 +67,16 @@ func (a *Appender) Bytes() int { return a.bytes }
 
 // Append adds a row. line is for error messages; 0 leaves the place out. After an error the appender is of no more use.
 func (a *Appender) Append(fields []Field, line int64) error {
+	missing := -1
 	for i, c := range a.cols {
 		v, null := c.Default, c.DefaultNull
 		if c.Source >= 0 {
 			v, null = fields[c.Source].Data, fields[c.Source].Null
 		}
 		if null {
+			if c.NotNull && missing < 0 {
+				missing = i
+			}
 			a.b.Field(i).AppendNull()
 			continue
 		}
@@ -78,8 +85,28 @@ func (a *Appender) Append(fields []Field, line int64) error {
 			return a.locate(err, c.Name, v, line)
 		}
 	}
+	if missing >= 0 {
+		return a.nullIn(missing, fields)
+	}
 	a.rows++
 	return nil
+}
+
+// nullIn is the error for a NULL in column i, which is checked when all values have been parsed.
+func (a *Appender) nullIn(i int, fields []Field) error {
+	e := pgerr.Newf(pgerr.NotNullViolation, "null value in column \"%s\" of relation \"%s\" violates not-null constraint", a.cols[i].Name, a.table)
+	e.Table, e.Column = a.table, a.cols[i].Name
+	row := make([]string, len(a.cols))
+	for j, c := range a.cols {
+		v, null := c.Default, c.DefaultNull
+		if c.Source >= 0 {
+			v, null = fields[c.Source].Data, fields[c.Source].Null
+		}
+		if row[j] = "null"; !null {
+			row[j] = cut(string(v), 64)
+		}
+	}
+	return e.WithDetail("Failing row contains (%s).", strings.Join(row, ", "))
 }
 
 // locate adds the place to an error, in PostgreSQL's words.

@@ -30,6 +30,7 @@ type Reader struct {
 	line   int64 // number of the row's first line, from 1
 	extra  int64 // line ends inside the row
 	head   bool
+	last   []byte // the row that Next gave, in buf
 	fields []Field
 	// scratch holds unescaped values of the row; fields point into it once it has stopped growing.
 	scratch []byte
@@ -80,6 +81,7 @@ func (r *Reader) Next() ([]Field, error) {
 		} else if n > len(r.names) {
 			return nil, r.locate(badFormat("extra data after last expected column"), string(line))
 		}
+		r.last = line
 		return r.fields, nil
 	}
 }
@@ -97,6 +99,14 @@ func (r *Reader) split(line []byte) error {
 	return r.splitText(line)
 }
 
+// Locate adds the place of the row that Next gave last to an error that names none.
+func (r *Reader) Locate(err error) error {
+	if e := pgerr.As(err); e == nil || e.Where != "" {
+		return err
+	}
+	return r.locate(err, string(r.last))
+}
+
 // locate adds the place to an error.
 func (r *Reader) locate(err error, line string) error {
 	e := pgerr.As(err)
@@ -112,11 +122,12 @@ func (r *Reader) locate(err error, line string) error {
 }
 
 // limit cuts a value for an error message, as PostgreSQL does at 100 characters.
-func limit(s string) string {
-	if len(s) <= 100 {
+func limit(s string) string { return cut(s, 100) }
+
+func cut(s string, n int) string {
+	if len(s) <= n {
 		return s
 	}
-	n := 100
 	for n > 0 && s[n]&0xc0 == 0x80 {
 		n--
 	}
