@@ -80,7 +80,7 @@ func run(t testing.TB, c *pgx.Conn, sql string, args ...any) pgconn.CommandTag {
 }
 
 // rows runs a query and returns every value as text in PostgreSQL's form, NULL as "∅", through the simple protocol.
-func rows(t *testing.T, c *pgx.Conn, sql string) [][]string {
+func rows(t testing.TB, c *pgx.Conn, sql string) [][]string {
 	t.Helper()
 	res, err := c.PgConn().Exec(context.Background(), sql).ReadAll()
 	require.NoError(t, err, sql)

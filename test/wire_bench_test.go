@@ -65,3 +65,18 @@ func BenchmarkCopyIn(b *testing.B) {
 		require.Equal(b, "COPY 200000", tag.String())
 	}
 }
+
+// BenchmarkTableChanges aggregates the changes of an update of neighbouring rows.
+func BenchmarkTableChanges(b *testing.B) {
+	g := start(b)
+	c := g.connect()
+	run(b, c, "CREATE TABLE r (id bigint PRIMARY KEY, a bigint, b varchar(20))")
+	run(b, c, "INSERT INTO r SELECT i, i * 7, 'row ' || i FROM generate_series(1, 1000000) i")
+	seq := rows(b, c, "SELECT current_commit_seq()")[0][0]
+	run(b, c, "UPDATE r SET a = a + 1 WHERE id BETWEEN 300001 AND 400000")
+	for b.Loop() {
+		got := rows(b, c, "SELECT _change_type, count(*), sum(a), min(b), max(b) FROM table_changes('r', 'seq:"+seq+"', 'now') GROUP BY 1 ORDER BY 1")
+		require.Len(b, got, 2)
+		require.Equal(b, "100000", got[0][1])
+	}
+}
