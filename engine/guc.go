@@ -325,7 +325,14 @@ func (g *gucs) check(name, value string) (string, error) {
 	case "DateStyle":
 		return checkDateStyle(g.value("DateStyle"), value, bad)
 	case "client_encoding":
-		switch strings.ToUpper(strings.NewReplacer("-", "", "_", "").Replace(value)) {
+		// As clean_encoding_name: letters and digits alone count. asyncpg quotes the name.
+		letters := func(r rune) rune {
+			if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+				return r
+			}
+			return -1
+		}
+		switch strings.ToUpper(strings.Map(letters, value)) {
 		case "UTF8", "UNICODE":
 			return "UTF8", nil
 		case "SQLASCII":

@@ -57,7 +57,7 @@ func (p *prepared) decodeParams(s *session, formats []int16, params [][]byte) ([
 		default:
 			format = formats[i]
 		}
-		v, err := pgenc.Decode(p.params[i], format, raw, s.style())
+		v, err := s.decode(p.params[i], format, raw)
 		if err != nil {
 			if e := pgerr.As(err); e != nil && e.Where == "" {
 				e = e.WithCause(nil)
@@ -69,6 +69,14 @@ func (p *prepared) decodeParams(s *session, formats []int16, params [][]byte) ([
 		out[i].v = v
 	}
 	return out, nil
+}
+
+// decode reads a value of a type. The text of a reg* type is a name of the catalog.
+func (s *session) decode(oid uint32, format int16, raw []byte) (any, error) {
+	if isReg(oid) && format == pgenc.Text {
+		return s.catalogSnapshot().RegIn(&catalogView{s}, oid, string(raw))
+	}
+	return pgenc.Decode(oid, format, raw, s.style())
 }
 
 // style is how the session writes and reads dates and intervals.
@@ -216,7 +224,7 @@ func (s *session) bind(ctx context.Context, b pgsql.Bind, args []value) (any, er
 		if err != nil || v.Null {
 			return nil, err
 		}
-		native, err := pgenc.Decode(v.OID, pgenc.Text, []byte(v.Text), s.style())
+		native, err := s.decode(v.OID, pgenc.Text, []byte(v.Text))
 		if err != nil {
 			return nil, err
 		}
@@ -362,7 +370,7 @@ func (s *session) evaluateExpr(ctx context.Context, a *pgsql.Arg, args []value) 
 	}
 	v := value{oid: a.Type, null: null}
 	if !null {
-		if v.v, err = pgenc.Decode(a.Type, pgenc.Text, raw, s.style()); err != nil {
+		if v.v, err = s.decode(a.Type, pgenc.Text, raw); err != nil {
 			return nil, err
 		}
 	}
@@ -451,7 +459,7 @@ func (s *session) evaluateNative(ctx context.Context, as []*pgsql.Arg, args []va
 		if v.Null {
 			continue
 		}
-		if out[i].v, err = pgenc.Decode(v.OID, pgenc.Text, []byte(v.Text), s.style()); err != nil {
+		if out[i].v, err = s.decode(v.OID, pgenc.Text, []byte(v.Text)); err != nil {
 			return nil, err
 		}
 	}

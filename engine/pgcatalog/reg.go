@@ -93,6 +93,17 @@ func (s *Snapshot) RegOut(session Session, typeOID, oid uint32) string {
 	return number(oid)
 }
 
+// RegIn is the OID of a name (or number) as the input of a reg* type, for parameters in text format. Errors: PostgreSQL's for a name
+// that does not exist.
+func (s *Snapshot) RegIn(session Session, typeOID uint32, text string) (uint32, error) {
+	for i := range regTypes {
+		if regTypes[i].oid == typeOID {
+			return s.scopeOf(session).regIn(&regTypes[i], text, true)
+		}
+	}
+	return 0, pgerr.Newf(pgerr.InternalError, "type %d is no reg* type", typeOID)
+}
+
 // RegClass is to_regclass for engine code (table names given as text): 0 when there is no such relation.
 func (s *Snapshot) RegClass(session Session, name string) (uint32, error) {
 	return s.scopeOf(session).regIn(&regTypes[0], name, false)
