@@ -13,8 +13,10 @@ import (
 const (
 	customers = 200
 	maxOrders = 2000
-	// tick is the pause between two transactions.
-	tick = time.Second
+	// tick is the pause between two transactions; after busyTicks of them it is slowTick, since the commit log grows with each.
+	tick      = time.Second
+	busyTicks = 900
+	slowTick  = 5 * time.Second
 	// vacuumEvery is the number of ticks between two VACUUMs.
 	vacuumEvery = 60
 	// reconnectAfter is the pause before a lost connection is made again.
@@ -68,6 +70,9 @@ func work(ctx context.Context, url string, log zerolog.Logger, started *bool) er
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-t.C:
+		}
+		if n == busyTicks {
+			t.Reset(slowTick)
 		}
 		err := s.step(ctx)
 		if err == nil && n%vacuumEvery == 0 {
