@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -605,36 +607,83 @@ func (s *session) dropSchema(ctx context.Context, w pgwire.Writer, n pgsql.QName
 		}
 		return pgerr.Newf(pgerr.InvalidSchemaName, "schema \"%s\" does not exist", n.Name)
 	}
-	for _, o := range tx.Objects(viewKind) {
-		if slices.Equal(o.Namespace, ns) {
-			if !u.Cascade {
-				return notEmpty(n.Name)
-			}
-			if err := tx.DropObject(ctx, viewKind, ns, o.Name); err != nil {
-				return err
-			}
+	inside := s.inSchema(tx, ns)
+	if len(inside) > 0 && !u.Cascade {
+		return notEmpty(n.Name, inside)
+	}
+	for _, d := range inside {
+		if err := d.drop(ctx); err != nil {
+			return err
 		}
 	}
-	for _, t := range tx.Tables() {
-		if slices.Equal(t.Ident[:len(t.Ident)-1], ns) {
-			if !u.Cascade {
-				return notEmpty(n.Name)
-			}
-			if err := tx.DropTable(ctx, t.Ident, false); err != nil {
-				return err
-			}
-		}
-	}
+	noticeCascade(w, inside)
 	err := tx.DropNamespace(ctx, ns)
 	if errors.Is(err, icecatalog.ErrNamespaceNotEmpty) {
-		return notEmpty(n.Name)
+		return notEmpty(n.Name, nil)
 	}
 	return err
 }
 
-func notEmpty(schema string) error {
-	return pgerr.Newf(pgerr.DependentObjectsStillExist, "cannot drop schema %s because other objects depend on it", schema).
+// dependent is an object that goes with its schema.
+type dependent struct {
+	name string // "table t", with the schema when it is not on the path
+	oid  uint32
+	drop func(ctx context.Context) error
+}
+
+// inSchema lists a schema's tables and views in the order of their making.
+func (s *session) inSchema(tx *warehouse.Tx, ns table.Identifier) []dependent {
+	var out []dependent
+	label := func(kind, name string) string {
+		if schema := strings.Join(ns, "."); !slices.Contains(s.effectivePath(), schema) {
+			return kind + " " + pgsql.QuoteIdent(schema) + "." + pgsql.QuoteIdent(name)
+		}
+		return kind + " " + pgsql.QuoteIdent(name)
+	}
+	for _, o := range tx.Objects(viewKind) {
+		if slices.Equal(o.Namespace, ns) {
+			out = append(out, dependent{label("view", o.Name), o.OID, func(ctx context.Context) error { return tx.DropObject(ctx, viewKind, ns, o.Name) }})
+		}
+	}
+	for _, t := range tx.Tables() {
+		if slices.Equal(t.Ident[:len(t.Ident)-1], ns) {
+			oid := uint32(math.MaxUint32) // made in this transaction
+			if t.State != nil {
+				oid = t.State.OID
+			}
+			out = append(out, dependent{label("table", t.Ident[len(t.Ident)-1]), oid, func(ctx context.Context) error { return tx.DropTable(ctx, t.Ident, false) }})
+		}
+	}
+	slices.SortFunc(out, func(a, b dependent) int { return cmp.Compare(a.oid, b.oid) })
+	return out
+}
+
+func notEmpty(schema string, inside []dependent) error {
+	e := pgerr.Newf(pgerr.DependentObjectsStillExist, "cannot drop schema %s because other objects depend on it", schema).
 		WithHint("Use DROP ... CASCADE to drop the dependent objects too.")
+	lines := make([]string, len(inside))
+	for i, d := range inside {
+		lines[i] = d.name + " depends on schema " + schema
+	}
+	if len(lines) > 0 {
+		return e.WithDetail("%s", strings.Join(lines, "\n"))
+	}
+	return e
+}
+
+// noticeCascade tells what went with a schema.
+func noticeCascade(w pgwire.Writer, inside []dependent) {
+	switch len(inside) {
+	case 0:
+	case 1:
+		w.Notice(notice("drop cascades to " + inside[0].name))
+	default:
+		lines := make([]string, len(inside))
+		for i, d := range inside {
+			lines[i] = "drop cascades to " + d.name
+		}
+		w.Notice(notice("drop cascades to "+strconv.Itoa(len(inside))+" other objects").WithDetail("%s", strings.Join(lines, "\n")))
+	}
 }
 
 func (s *session) truncate(ctx context.Context, u *pgsql.Truncate) error {

@@ -110,6 +110,16 @@ func (s *scope) applyMod(e *expr, typ uint32, mod int32, ctx coercionContext) *e
 		return &c
 	}
 	var out *expr
+	if te := elemType(typ); te != 0 && e.dims <= 1 {
+		v := &expr{kind: kColumn, typ: te, mod: -1, ident: "v", prec: e.prec, scale: e.scale, loose: e.loose}
+		elem := s.applyMod(v, te, mod, ctx)
+		if elem == v {
+			return e
+		}
+		out = call(typ, "list_transform($1, lambda v: $2)", e, elem)
+		out.mod, out.prec, out.scale, out.loc, out.base = mod, elem.prec, elem.scale, e.loc, e.base
+		return out
+	}
 	n := strconv.Itoa(int(mod - 4))
 	switch typ {
 	case pgtype.Varchar, pgtype.BPChar:
@@ -425,7 +435,7 @@ func itemText(e *expr) *expr {
 	if e.typ == pgtype.Bool {
 		return call(pgtype.Text, "CASE $1 WHEN true THEN 't' WHEN false THEN 'f' END", e)
 	}
-	return textOf(e)
+	return textOf(padded(e))
 }
 
 // textOf is an expression's text as PostgreSQL prints it.

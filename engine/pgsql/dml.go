@@ -325,8 +325,24 @@ func (s *scope) assign(e *expr, rel *Relation, col int) *expr {
 	return out
 }
 
+// storeNumericArray does for the elements what storeNumeric does for a number.
+func storeNumericArray(e *expr, c RelColumn) *expr {
+	p, sc := numericShape(c.Mod)
+	as := "DECIMAL(" + strconv.Itoa(p) + "," + strconv.Itoa(sc) + ")"
+	tmpl := "CAST($1 AS " + as + "[])"
+	if c.Mod < 0 && e.scale > sc {
+		tmpl = "list_transform($1, lambda v: skade_fn.store_numeric(v, CAST(v AS " + as + "), " + quote(c.Name) + "))"
+	}
+	out := call(c.Type, tmpl, e)
+	out.prec, out.scale, out.dims, out.base = p, sc, e.dims, e.base
+	return out
+}
+
 // storeNumeric gives a numeric the DECIMAL of its column. A column without typmod refuses what does not fit instead of rounding it.
 func (s *scope) storeNumeric(e *expr, c RelColumn, loc int32) *expr {
+	if elemType(c.Type) == pgtype.Numeric {
+		return storeNumericArray(e, c)
+	}
 	if c.Type != pgtype.Numeric {
 		return e
 	}

@@ -159,4 +159,31 @@ DROP TABLE k2, k3;
 DROP SCHEMA nosuch;
 CREATE SCHEMA diff_dml;
 CREATE SCHEMA IF NOT EXISTS diff_dml;
+--! differs: k4 was refused
+DROP TABLE k4;
 DROP SCHEMA diff_dml;
+CREATE SCHEMA diff_dml2;
+CREATE TABLE diff_dml2.t (id int);
+DROP SCHEMA diff_dml2;
+DROP SCHEMA diff_dml2 CASCADE;
+CREATE SCHEMA diff_dml2;
+CREATE TABLE diff_dml2.t (id int);
+CREATE VIEW diff_dml2.v AS SELECT 1 AS x;
+DROP SCHEMA diff_dml2 CASCADE;
+CREATE TABLE ix (id bigint PRIMARY KEY, f real, d double precision, c char(4), iv interval, ba bytea[], na numeric(6,2)[], da date[], tza timestamptz[], ja jsonb[], ua uuid[], bo bool[]);
+INSERT INTO ix VALUES (1, 1.1, 2.2, 'ab', '1 day', '{"\\x00ff",NULL}', '{1.10,NULL}', '{2026-01-01}', '{"2026-01-01 00:00:00+00"}', '{"{\"a\": 1}"}', '{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11}', '{t,f,NULL}') RETURNING *;
+SELECT * FROM ix;
+SELECT ba::text, na::text, da::text, tza::text, ja::text, ua::text, bo::text FROM ix;
+SELECT ba[1], na[1] + 1, da[1] + 1, tza[1], ja[1] -> 'a', ua[1], bo[2] FROM ix WHERE c = 'ab' AND c = 'ab  ' AND iv = '24:00:00';
+UPDATE ix SET na = na || 2.5, da = array_append(da, date '2026-02-02'), bo = NULL RETURNING na, da, bo;
+COPY ix TO STDOUT;
+COPY ix TO STDOUT (FORMAT csv);
+COPY (SELECT * FROM ix) TO STDOUT (FORMAT binary);
+COPY ix FROM STDIN;
+2	1e10	NaN	abcd	-1 days	{"\\\\x01"}	{}	{NULL}	{infinity}	{"1","null"}	{}	{}
+\.
+SELECT * FROM ix ORDER BY id;
+INSERT INTO ix (id, c) VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET c = excluded.c || 'y' RETURNING c, length(c);
+INSERT INTO ix (id, na) SELECT 3, array_agg(n) FROM generate_series(1, 3) n RETURNING na;
+INSERT INTO ix SELECT id + 10, f, d, c, iv * 2, ba, na, da, tza, ja, ua, bo FROM ix WHERE id = 2 RETURNING *;
+DELETE FROM ix WHERE id > 2 RETURNING id, iv;

@@ -96,3 +96,6 @@ SELECT repeat('x', -1), lpad('abc', -1), left('', 5);
 SELECT U&'\0061', E'\x41\n', 'a''b', $$d$q$$;
 --! differs: no bit strings
 SELECT B'101';
+SELECT ARRAY[1.234, 5]::numeric(6,2)[], '{1.234,NULL}'::numeric(6,1)[], (ARRAY['abcdef', NULL])::varchar(3)[], array_agg(n)::numeric(4,1)[] FROM generate_series(1, 2) n;
+SELECT (ARRAY[99999])::numeric(4,2)[];
+SELECT (ARRAY['abc'])[1]::char(5) || 'x', 'abc'::char(5)::text || 'x', length('abc'::char(5)), 'ab '::bpchar = 'ab', row('ab'::char(4), true, 1.50)::text;
