@@ -53,6 +53,11 @@ func (s *session) planOf(ctx context.Context, b binding, u *pgsql.Explain, w pgw
 		root["Node Type"] = "Key Lookup"
 		root["Relation Name"] = q.Relations[k.Rel].Relation.Name
 		ex.lines = append(ex.lines, fmt.Sprintf("Key Lookup on %s.%s", q.Relations[k.Rel].Relation.Schema, q.Relations[k.Rel].Relation.Name))
+	} else if d := q.Lookup; d != nil {
+		name := strings.Join(q.Relations[d.Rel].Relation.Handle.(*handle).shape.Ident, ".")
+		root["Node Type"] = "Key Lookup"
+		root["Relation Name"] = name
+		ex.lines = append(ex.lines, "Key Lookup on "+name)
 	} else {
 		r, err := s.render(ctx, q, b.args, nil)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgtype"
@@ -119,4 +120,34 @@ func (s *session) pointPlan(ctx context.Context, b binding, k *pgsql.KeyEquality
 func literal(dt arrow.DataType, v *sqlfuncs.Value) (lit iceLiteral, ok bool) {
 	integer := v.OID == pgtype.Int2 || v.OID == pgtype.Int4 || v.OID == pgtype.Int8
 	return literalOf(dt, v.OID, v.Text, integer)
+}
+
+// lookupCall answers SELECT … FROM lookup(…): the rows go from the lookup to the client.
+func (s *session) lookupCall(ctx context.Context, b binding, d *pgsql.DirectCall) (rowSource, error) {
+	use := b.p.query.Relations[d.Rel]
+	h := use.Relation.Handle.(*handle)
+	vals, err := s.evaluate(ctx, use.Args, b.args)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := h.function.Open(ctx, s.env(ctx), h.shape, vals)
+	if err != nil {
+		return nil, err
+	}
+	for rec, err := range rows.Batches(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if rec.NumRows() == 0 {
+			break
+		}
+		cols := make([]arrow.Array, len(d.Output))
+		fields := make([]arrow.Field, len(d.Output))
+		for i, c := range d.Output {
+			cols[i], fields[i] = rec.Column(c), rec.Schema().Field(c)
+		}
+		// One batch is all there is; the new batch holds on to its columns.
+		return newBatchRows(array.NewRecordBatch(arrow.NewSchema(fields, nil), cols, rec.NumRows()), b.cols, s.style())
+	}
+	return noRows{}, nil
 }

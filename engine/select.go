@@ -45,6 +45,9 @@ func (p *queryPortal) open(ctx context.Context, w pgwire.Writer) (rowSource, err
 			return src, err
 		}
 	}
+	if d := p.b.p.query.Lookup; d != nil {
+		return p.s.lookupCall(ctx, p.b, d)
+	}
 	return p.s.openQuery(ctx, p.b, p.b.p.query, nil, w)
 }
 

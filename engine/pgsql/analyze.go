@@ -161,6 +161,7 @@ func (az *analyzer) query(s *pg_query.SelectStmt) *Query {
 	}
 	az.finish(q, b.String())
 	q.PointLookup = az.pointLookup(n, q)
+	q.Lookup = az.lookupCall(n)
 	return q
 }
 

@@ -153,6 +153,29 @@ func (az *analyzer) pointLookup(n *selNode, q *Query) *KeyEquality {
 	return k
 }
 
+// lookupCall recognises SELECT columns FROM lookup(…).
+func (az *analyzer) lookupCall(n *selNode) *DirectCall {
+	if !n.simpleButLimit() || n.where != nil || n.having != nil || len(n.order) > 0 || n.limit != nil || n.offset != nil || len(n.with) > 0 ||
+		len(n.from) != 1 || len(n.from[0].rels) != 1 || len(az.rels) != 1 {
+		return nil
+	}
+	r := n.from[0].rels[0]
+	if r.use.Func == nil || r.use.Func.Name != "lookup" {
+		return nil
+	}
+	d := &DirectCall{Rel: r.index}
+	for _, t := range n.targets {
+		if t.e.kind != kColumn || t.e.rel != r || t.e.typ != r.column(t.e.col).Type || r.column(t.e.col).Hidden {
+			return nil
+		}
+		d.Output = append(d.Output, t.e.col)
+	}
+	if len(d.Output) == 0 {
+		return nil
+	}
+	return d
+}
+
 func (n *selNode) simpleButLimit() bool {
 	return n.op == "" && n.values == nil && !n.grouped && !n.distinct && len(n.distinctOn) == 0 && n.scope.wins == 0 && n.scope.srfs == 0
 }

@@ -104,6 +104,8 @@ type Query struct {
 	Columns []OutCol
 	// PointLookup is set when the statement is SELECT columns FROM one table WHERE full identifier = constants or parameters.
 	PointLookup *KeyEquality
+	// Lookup is set when the statement is SELECT columns FROM lookup(…) and nothing else.
+	Lookup *DirectCall
 	// Volatile reports functions whose value may change between two executions on one cut (random, clock_timestamp …).
 	Volatile bool
 	// LockRows reports FOR UPDATE / SHARE (accepted, without effect under snapshot isolation).
@@ -238,6 +240,14 @@ func outCol(t *target) OutCol {
 	}
 	return OutCol{Name: t.name, Fields: fields, Type: t.e.typ, Mod: t.e.mod, TableOID: t.table, AttNum: t.attnum,
 		Trim: t.e.typ == pgtype.Numeric && t.e.loose && t.e.show == nil}
+}
+
+// DirectCall is a query whose rows are a function's, as they come.
+type DirectCall struct {
+	// Rel is the source's number.
+	Rel int
+	// Output has, per output column, the index into Relation.Columns.
+	Output []int
 }
 
 // KeyEquality is a query that the lookup path can answer.
