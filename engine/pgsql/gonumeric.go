@@ -349,7 +349,7 @@ func powerInt(a decimal, n int64, bscale int) (decimal, error) {
 	if f+1 < -16383*4 {
 		return decimal{new(big.Int), 16}, nil
 	}
-	rs := min(1000, max(16-int(f), a.scale, bscale, 0))
+	rs := min(1000, max(16, a.scale, bscale))
 	if n >= 0 && n*int64(len(s)) < 20000 {
 		r := decimal{new(big.Int).Exp(a.c, big.NewInt(n), nil), a.scale * int(n)}
 		return r.rescale(rs), nil

@@ -368,8 +368,23 @@ func (s *scope) variadicCommon(name, tmpl string, nodes []*pg_query.Node, loc in
 	e := call(typ, tmpl, args...)
 	e.loc = loc
 	commonShape(e, args)
-	if typ != pgtype.Numeric || name != "COALESCE" || !mixedScales(args) {
+	if typ != pgtype.Numeric || !mixedScales(args) {
 		return s.sameDecimal(e)
+	}
+	if name != "COALESCE" {
+		// GREATEST, LEAST: the text of the argument that it is.
+		e = s.sameDecimal(e)
+		shown, tmpl := []*expr{e}, "CASE"
+		for _, a := range args {
+			if a.kind == kConst && a.null {
+				continue
+			}
+			n := len(shown)
+			tmpl += " WHEN $1 = $" + strconv.Itoa(n+1) + " THEN $" + strconv.Itoa(n+2)
+			shown = append(shown, a, textOf(a))
+		}
+		e.show = call(pgtype.Text, tmpl+" END", shown...)
+		return e
 	}
 	texts := make([]*expr, len(args))
 	for i, a := range args {
