@@ -157,6 +157,8 @@ type gucs struct {
 	// loc caches the TimeZone, whose value was zone.
 	loc  *time.Location
 	zone string
+	// version counts changes, so that an unchanged session looks at nothing at the end of a statement.
+	version int
 }
 
 func newGUCs() *gucs {
@@ -446,7 +448,7 @@ func checkDateStyle(current, value string, bad *pgerr.Error) (string, error) {
 		case p == "DEFAULT":
 			style, order = "ISO", "MDY"
 		default:
-			return "", bad
+			return "", bad.WithDetail("Unrecognized key word: \"%s\".", strings.ToLower(p))
 		}
 	}
 	return style + ", " + order, nil
@@ -508,7 +510,9 @@ func zoneCase(v string) string {
 	return string(b)
 }
 
+// refresh follows every change of cur.
 func (g *gucs) refresh() {
+	g.version++
 	value := g.value("TimeZone")
 	if value == g.zone && g.loc != nil {
 		return
@@ -547,7 +551,11 @@ func (g *gucs) end(commit bool) {
 	if len(g.saved) == 0 {
 		return
 	}
-	if commit {
+	changed := false
+	switch {
+	case !commit:
+		g.cur, changed = g.saved[0], true
+	case len(g.local) > 0:
 		next := maps.Clone(g.cur)
 		for k, old := range g.local {
 			if old == nil {
@@ -556,19 +564,19 @@ func (g *gucs) end(commit bool) {
 				next[k] = *old
 			}
 		}
-		g.cur = next
-	} else {
-		g.cur = g.saved[0]
+		g.cur, changed = next, true
 	}
 	g.saved, g.local = nil, nil
 	for _, k := range []string{"transaction_isolation", "transaction_read_only", "transaction_deferrable"} {
 		if _, ok := g.cur[k]; ok {
 			next := maps.Clone(g.cur)
 			delete(next, k)
-			g.cur = next
+			g.cur, changed = next, true
 		}
 	}
-	g.refresh()
+	if changed {
+		g.refresh()
+	}
 }
 
 // reports returns the GUC_REPORT values, in PostgreSQL's order.

@@ -31,6 +31,7 @@ type session struct {
 	listener   *listener
 	started    time.Time
 	reported   map[string]string // ParameterStatus values the client has
+	reportedAt int               // version of gucs that reported was compared with
 	conns      connSet
 	idleTimer  *time.Timer
 	catalogID  string // binding of the catalog functions
@@ -92,6 +93,7 @@ func (s *session) user() string { return s.startup.Identity.User }
 // ParameterStatus implements pgwire.Session.
 func (s *session) ParameterStatus() []pgwire.Param {
 	ps := s.gucs.reports()
+	s.reportedAt = s.gucs.version
 	s.reported = make(map[string]string, len(ps))
 	for _, p := range ps {
 		s.reported[p.Name] = p.Value
@@ -101,6 +103,10 @@ func (s *session) ParameterStatus() []pgwire.Param {
 
 // report sends the reported settings that changed.
 func (s *session) report() {
+	if s.reportedAt == s.gucs.version {
+		return
+	}
+	s.reportedAt = s.gucs.version
 	for _, p := range s.gucs.reports() {
 		if s.reported[p.Name] != p.Value {
 			s.reported[p.Name] = p.Value
