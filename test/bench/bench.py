@@ -8,6 +8,7 @@ import pathlib
 import platform
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -109,6 +110,7 @@ def main():
     scale, wanted = QUICK if args.quick else FULL, args.only.split(",")
     if not pathlib.Path(args.flights).exists():
         sys.exit(f"bench: {args.flights} is missing: give --flights vega-datasets' flights-3m.parquet")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: ended by a signal"))  # so that the servers end too
     folder = scratch(tempfile.mkdtemp(prefix="skade-bench-"))
     begin, rows = time.monotonic(), []
     w = Workshop(folder, scale, args.flights)
