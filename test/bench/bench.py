@@ -45,8 +45,11 @@ class Workshop:
         self.folder, self.scale, self.flights = folder, scale, flights
         self.made = set()
         self.duck = duck()
-        self.postgres = Postgres(folder)
-        self.skade = Gateway(folder)
+        self.postgres = self.skade = None
+
+    def open(self):
+        self.postgres = Postgres(self.folder)
+        self.skade = Gateway(self.folder)
 
     def has(self, name):
         """True from the second call on: what is made once."""
@@ -55,8 +58,9 @@ class Workshop:
         return known
 
     def close(self):
-        self.skade.stop()
-        self.postgres.stop()
+        for server in (self.skade, self.postgres):
+            if server:
+                server.stop()
 
 
 def machine(w):
@@ -115,6 +119,7 @@ def main():
     begin, rows = time.monotonic(), []
     w = Workshop(folder, scale, args.flights)
     try:
+        w.open()
         line, strained = machine(w), busy()
         print(line)
         for name in wanted:
