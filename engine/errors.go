@@ -3,7 +3,11 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"path"
+	"regexp"
+	"strings"
 	"syscall"
 
 	icecatalog "github.com/apache/iceberg-go/catalog"
@@ -17,6 +21,8 @@ import (
 	"github.com/nordisk/skade-pg/lookup"
 	"github.com/nordisk/skade-pg/warehouse"
 )
+
+const missingFile = "file \"%s\" is missing"
 
 // sqlstates maps every exported sentinel of the cores to what a client sees. message "" keeps the error's own text.
 var sqlstates = []struct {
@@ -63,7 +69,7 @@ var sqlstates = []struct {
 	{catalog.ErrMoved, pgerr.ObjectNotInPrerequisiteState, "", ""},
 	{catalog.ErrNoSuchObject, pgerr.UndefinedTable, "", ""},
 	{catalog.ErrObjectAlreadyExists, pgerr.DuplicateTable, "", ""},
-	{catalog.ErrDamaged, pgerr.DataCorrupted, "", ""},
+	{catalog.ErrDamaged, pgerr.DataCorrupted, "file \"%s\" is damaged", "skade-pg check lists what is damaged."},
 	{catalog.ErrClosed, pgerr.AdminShutdown, "the catalog is closed", ""},
 	{icecatalog.ErrNoSuchTable, pgerr.UndefinedTable, "", ""},
 	{icecatalog.ErrNoSuchNamespace, pgerr.InvalidSchemaName, "", ""},
@@ -71,16 +77,17 @@ var sqlstates = []struct {
 	{icecatalog.ErrNamespaceAlreadyExists, pgerr.DuplicateSchema, "", ""},
 	{icecatalog.ErrNamespaceNotEmpty, pgerr.DependentObjectsStillExist, "", ""},
 	{icecatalog.ErrInvalidIdentifier, pgerr.InvalidName, "", ""},
-	{liveset.ErrMissingFile, pgerr.UndefinedFile, "", "The file is named by the table's metadata but is not there; nothing was skipped."},
+	{liveset.ErrMissingFile, pgerr.UndefinedFile, missingFile, "The file is named by the table's metadata but is not there; nothing was skipped."},
 	{liveset.ErrNoFieldIDs, pgerr.DataCorrupted, "", "The file carries no Iceberg field ids and the table has no name mapping."},
 	{liveset.ErrUnknownField, pgerr.DataCorrupted, "", ""},
 	{liveset.ErrUnsupportedFormat, pgerr.FeatureNotSupported, "", "Data files must be Parquet."},
 	{liveset.ErrConflictingDVs, pgerr.DataCorrupted, "", ""},
 	{liveset.ErrSnapshotNotFound, pgerr.SnapshotTooOld, "", ""},
-	{parquetio.ErrMissingFile, pgerr.UndefinedFile, "", "The file is named by the table's metadata but is not there; nothing was skipped."},
+	{parquetio.ErrMissingFile, pgerr.UndefinedFile, missingFile, "The file is named by the table's metadata but is not there; nothing was skipped."},
 	{parquetio.ErrNoFieldIDs, pgerr.DataCorrupted, "", "The file carries no Iceberg field ids and the table has no name mapping."},
 	{syscall.ENOSPC, pgerr.DiskFull, "could not write: no space left on device", "Nothing was committed."},
 	{syscall.EROFS, pgerr.ReadOnlySQLTransaction, "the warehouse folder is on a read-only file system", ""},
+	{os.ErrNotExist, pgerr.UndefinedFile, missingFile, "The file is named by the table's metadata but is not there; nothing was skipped."},
 	{os.ErrPermission, pgerr.InsufficientPrivilege, "the server may not write its warehouse folder", ""},
 	{context.DeadlineExceeded, pgerr.QueryCanceled, "canceling statement due to statement timeout", ""},
 	{context.Canceled, pgerr.QueryCanceled, "canceling statement due to user request", ""},
@@ -93,6 +100,12 @@ func MapError(err error) error {
 		return nil
 	}
 	if e := pgerr.As(err); e != nil {
+		if e.Code == pgerr.InternalError && e.Cause != nil {
+			// A layer that does not know the cores' sentinels passed one on.
+			if inner := pgerr.As(MapError(e.Cause)); inner.Code != pgerr.InternalError {
+				return inner
+			}
+		}
 		return e
 	}
 	var dup *warehouse.DuplicateKeyError
@@ -115,13 +128,17 @@ func MapError(err error) error {
 	}
 	var damaged *parquetio.DamagedError
 	if errors.As(err, &damaged) {
-		return pgerr.New(pgerr.DataCorrupted, damaged.Error()).WithCause(err)
+		return pgerr.Newf(pgerr.DataCorrupted, "file \"%s\" is damaged", warehouseFile(damaged.Path)).
+			WithHint("Nothing was skipped. skade-pg check lists what is damaged.").WithCause(err)
 	}
 	for _, m := range sqlstates {
 		if errors.Is(err, m.err) {
 			msg := m.message
-			if msg == "" {
+			switch file := fileIn.FindString(err.Error()); {
+			case msg == "":
 				msg = err.Error()
+			case strings.Contains(msg, "%s"):
+				msg = fmt.Sprintf(msg, warehouseFile(file))
 			}
 			e := pgerr.New(m.code, msg).WithCause(err)
 			e.Hint = m.hint
@@ -132,6 +149,20 @@ func MapError(err error) error {
 		return e
 	}
 	return pgerr.New(pgerr.InternalError, "internal error").WithCause(err)
+}
+
+// fileIn finds the file that an error names.
+var fileIn = regexp.MustCompile(`(file:)?/[^\s:"']+\.(parquet|avro|json|puffin|keyidx)`)
+
+// warehouseFile is a file's name below the warehouse folder: where the server keeps it is not for clients.
+func warehouseFile(name string) string {
+	if name == "" {
+		return "catalog.db"
+	}
+	if _, rest, ok := strings.Cut(name, "/warehouse/"); ok {
+		return rest
+	}
+	return path.Base(name)
 }
 
 func codeOf(sentinel error) pgerr.Code {

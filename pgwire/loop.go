@@ -131,7 +131,11 @@ func ours(code pgerr.Code) bool {
 
 // failed reports a statement's error to the session and to the client. A returned error ends the connection.
 func (c *conn) failed(err error) error {
-	if errors.Is(err, errGone) || errors.Is(err, errTerminate) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || c.dead {
+	if errors.Is(err, errGone) || errors.Is(err, errTerminate) || c.dead {
+		return err
+	}
+	// An EOF below an SQL error is a file's, not the client's.
+	if pgerr.As(err) == nil && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
 		return err
 	}
 	c.mu.Lock()
