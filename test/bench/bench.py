@@ -93,7 +93,10 @@ Written by `make bench` ({command}) on {day}, as the figures are.
 Machine: {machine}.{busy}
 
 Ratios are how many times as fast as the peer skade-pg is (above 1 is faster), from interleaved runs (A B A B …, {rounds} pairs) and
-their medians; every round compares the answers of both sides. All servers run with their defaults on the same machine as their clients.
+their medians. What is compared in every round: P7 a checksum of all rows, P6 and `\d` the whole answer, P4 and P10 aggregates, P2 a hundred random keys
+through another client (pgbench shows no answers). The three pgbench rows of P8 are compared once, with one expression; P1 has no peer and checks that each key gives one row.
+All servers run with their defaults on the same machine as their clients, but PostgreSQL with max_wal_size = 4GB.
+"What limits it" rests on CPU profiles for P1, P2, P8's SELECT rows, P4 and P10; entries marked (not profiled) are a guess.
 Scale "{scale}": {rows:,} rows in P2, P7 and P10, {lookup:,} in P1, {table_rows:,} in P4 (a tenth of them changed), {flights:,} of the flights file, TPC-H scale factor {tpch:g}.
 The whole run took {took:.0f} s; the server's peak resident memory was {peak} MiB.
 

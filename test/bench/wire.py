@@ -98,8 +98,8 @@ def p7(w):
         a, b = race(side(w.skade, *flags), side(w.postgres, *flags), w.scale.rounds, same_text)
         yield Row("P7", f"{w.scale.rows:,} rows × 6 columns to a client, {form}", "PostgreSQL, same client",
                   rate(w.scale.rows / a, "rows/s"), rate(w.scale.rows / b, "rows/s"), b / a, f"≥ {target}×", b / a >= target,
-                  "one core encodes, DuckDB scans on the other, which the client needs too" if form == "text"
-                  else "the socket and the client: rows leave faster than one core reads them")
+                  "encoding on one core, while scan and client want the other (not profiled)" if form == "text"
+                  else "the socket and the client share the cores with the server (not profiled)")
 
 
 def same_text(ours, theirs):
@@ -131,7 +131,7 @@ def p8(w):
 
     a, b = race(describe(w.skade), describe(w.postgres), w.scale.rounds)
     yield Row("P8", "psql \\d t, all its statements", "PostgreSQL", ms(a), ms(b), b / a, "≤ 60 ms", a <= 0.06,
-              "DuckDB plans each of psql's catalog queries afresh (optimizer and macros), most of them return nothing")
+              "DuckDB plans each of psql's catalog queries afresh (optimizer and macros), most of them return nothing (not profiled)")
     join = ("SELECT n.nspname, c.relname, c.relkind FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
             "WHERE c.relkind IN ('r', 'v') AND n.nspname = 'public' ORDER BY 1, 2")
 
@@ -140,4 +140,4 @@ def p8(w):
 
     a, b = race(catalog(w.skade), catalog(w.postgres), w.scale.rounds * 5, lambda x, y: equal([r for r in x if r[1] == "r"], [r for r in y if r[1] == "r"]))
     yield Row("P8", "pg_class ⋈ pg_namespace", "PostgreSQL", ms(a), ms(b), b / a, "≤ 5 ms", a <= 0.005,
-              "DuckDB's planning of the join and the hand-over of pg_class as Arrow batches")
+              "DuckDB's planning of the join and the hand-over of pg_class as Arrow batches (not profiled)")
