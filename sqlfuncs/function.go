@@ -130,6 +130,7 @@ var functions = []*Function{
 	snapshotAt,
 	tableAt,
 	tableChanges,
+	tableChangesNet,
 }
 
 var views = []*View{commitsView, snapshotsView}

@@ -23,35 +23,38 @@ var tableChanges = &Function{
 	},
 	Returns: pgtype.Record, SetOf: true,
 	Doc:      "The row changes of a table in the window (from, to], in commit order, with full before images.",
-	Describe: describeChanges,
+	Describe: describeChanges("table_changes"),
 	Open:     openChanges,
 	Plan:     planChanges,
 }
 
-func describeChanges(ctx context.Context, env *Env, args []*Value) (*Shape, error) {
-	ident, err := tableArg(env, "table_changes", args)
-	if err != nil {
-		return nil, err
+// describeChanges gives the columns of a change relation; fn is named in errors.
+func describeChanges(fn string) func(ctx context.Context, env *Env, args []*Value) (*Shape, error) {
+	return func(ctx context.Context, env *Env, args []*Value) (*Shape, error) {
+		ident, err := tableArg(env, fn, args)
+		if err != nil {
+			return nil, err
+		}
+		to, err := boundArg(env, args, 2)
+		if err != nil {
+			return nil, err
+		}
+		cols, err := env.Changes.ColumnsAt(ctx, env.Cut, ident, to)
+		if err != nil {
+			return nil, err
+		}
+		st, err := env.Cut.Table(ident)
+		if err != nil {
+			return nil, err
+		}
+		md, err := st.Metadata(ctx)
+		if err != nil {
+			return nil, err
+		}
+		shape := &Shape{Table: cols.Table, Ident: ident, TableOID: st.OID, Columns: tableColumns(cols.Table, md.Properties())}
+		shape.Columns = append(shape.Columns, metadataColumns(cols.Schema, len(shape.Columns))...)
+		return shape, nil
 	}
-	to, err := boundArg(env, args, 2)
-	if err != nil {
-		return nil, err
-	}
-	cols, err := env.Changes.ColumnsAt(ctx, env.Cut, ident, to)
-	if err != nil {
-		return nil, err
-	}
-	st, err := env.Cut.Table(ident)
-	if err != nil {
-		return nil, err
-	}
-	md, err := st.Metadata(ctx)
-	if err != nil {
-		return nil, err
-	}
-	shape := &Shape{Table: cols.Table, Ident: ident, TableOID: st.OID, Columns: tableColumns(cols.Table, md.Properties())}
-	shape.Columns = append(shape.Columns, metadataColumns(cols.Schema, len(shape.Columns))...)
-	return shape, nil
 }
 
 // changesRequest reads the arguments of a call.

@@ -202,7 +202,7 @@ func TestDamagedCatalog(t *testing.T) {
 		}
 		_ = srv.Close()
 	}
-	require.Greater(t, refused, 3)
+	require.GreaterOrEqual(t, refused, 2) // at least the halved file and the zeroed one
 	require.NoError(t, os.WriteFile(name, whole, 0o644))
 }
 

@@ -103,3 +103,22 @@ func TestOwnWrites(t *testing.T) {
 	require.Equal(t, [][]string{{"INSERT", "1", "1"}, {"UPDATE_BEFORE", "1", "1"}, {"UPDATE_AFTER", "1", "10"}},
 		rows(t, c, "SELECT _change_type, id, v FROM table_changes('o', NULL)"))
 }
+
+// TestNetChanges is L3 and L4: one change per key, whatever happened between, and the inverse when the ends are swapped.
+func TestNetChanges(t *testing.T) {
+	g := start(t)
+	c := g.connect()
+	run(t, c, "CREATE TABLE net (id int PRIMARY KEY, v int)")
+	run(t, c, "INSERT INTO net VALUES (1, 1), (2, 2), (3, 3)")
+	from := "seq:" + rows(t, c, "SELECT current_commit_seq()")[0][0]
+	run(t, c, "UPDATE net SET v = v + 10 WHERE id = 1")
+	run(t, c, "UPDATE net SET v = v + 10 WHERE id = 1")
+	run(t, c, "INSERT INTO net VALUES (4, 4)")
+	run(t, c, "DELETE FROM net WHERE id = 4")
+	run(t, c, "DELETE FROM net WHERE id = 3")
+	run(t, c, "INSERT INTO net VALUES (5, 5)")
+	require.Equal(t, [][]string{{"1", "1", "UPDATE_BEFORE"}, {"1", "21", "UPDATE_AFTER"}, {"3", "3", "DELETE"}, {"5", "5", "INSERT"}},
+		rows(t, c, "SELECT id, v, _change_type FROM table_changes_net('net', '"+from+"', 'now') ORDER BY id, _change_row"))
+	require.Equal(t, [][]string{{"1", "21", "UPDATE_BEFORE"}, {"1", "1", "UPDATE_AFTER"}, {"3", "3", "INSERT"}, {"5", "5", "DELETE"}},
+		rows(t, c, "SELECT id, v, _change_type FROM table_changes_net('net', 'now', '"+from+"') ORDER BY id, _change_row"))
+}
