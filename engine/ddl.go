@@ -3,20 +3,15 @@ package engine
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
-	icecatalog "github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
 
-	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
@@ -183,205 +178,6 @@ func (s *session) refuseExisting(ctx context.Context, w pgwire.Writer, ident tab
 	return false, pgerr.Newf(pgerr.DuplicateTable, "relation \"%s\" already exists", name)
 }
 
-// newTable collects what CREATE TABLE and CREATE TABLE AS have in common.
-type newTable struct {
-	ident  table.Identifier
-	fields []iceberg.NestedField
-	keys   []int
-	props  iceberg.Properties
-	format int
-	// computed is CREATE TABLE AS: an average has more digits than a column keeps.
-	computed bool
-}
-
-func (n *newTable) addColumn(w pgwire.Writer, name string, oid uint32, mod int32) (*iceberg.NestedField, error) {
-	id := len(n.fields) + 1
-	typ, prop, msg, err := pgtype.ToIceberg(oid, mod)
-	if err != nil {
-		return nil, err
-	}
-	if msg != "" {
-		if n.computed {
-			msg = strings.Replace(msg, "values that do not fit are refused", "computed values are rounded to it", 1)
-		}
-		w.Notice(notice(fmt.Sprintf("column \"%s\": %s", name, msg)))
-	}
-	if prop != "" {
-		n.props[pgtype.PropertyKey(id)] = prop
-	}
-	for _, f := range n.fields {
-		if f.Name == name {
-			return nil, pgerr.Newf(pgerr.DuplicateColumn, "column \"%s\" specified more than once", name)
-		}
-	}
-	n.fields = append(n.fields, iceberg.NestedField{ID: id, Name: name, Type: typ})
-	return &n.fields[len(n.fields)-1], nil
-}
-
-// options reads WITH (…): format_version, and table properties in quotes.
-func (n *newTable) options(with map[string]string) error {
-	for k, v := range with {
-		switch {
-		case k == "format_version":
-			switch v {
-			case "2":
-				n.format = 2
-			case "3":
-				n.format = 3
-			default:
-				return pgerr.Newf(pgerr.InvalidParameterValue, "invalid value for option \"format_version\": \"%s\"", v).WithHint("Format versions 2 and 3 are supported.")
-			}
-		case strings.ContainsAny(k, ".-") && !strings.HasPrefix(k, "skade."):
-			n.props[k] = v
-		default:
-			return pgerr.Newf(pgerr.InvalidParameterValue, "unrecognized parameter \"%s\"", k).WithHint("Supported: format_version, and Iceberg table properties in double quotes.")
-		}
-	}
-	return nil
-}
-
-func (n *newTable) create(ctx context.Context, s *session) (*warehouse.TxTable, error) {
-	// List elements come after the columns, whose ids are their places.
-	next := len(n.fields)
-	for i := range n.fields {
-		if l, ok := n.fields[i].Type.(*iceberg.ListType); ok {
-			next++
-			n.fields[i].Type = &iceberg.ListType{ElementID: next, Element: l.Element, ElementRequired: l.ElementRequired}
-		}
-	}
-	sc := iceberg.NewSchemaWithIdentifiers(0, n.keys, n.fields...)
-	return s.tx.warehouseTx().CreateTable(ctx, warehouse.CreateTable{Ident: n.ident, Schema: sc, FormatVersion: n.format, Properties: n.props})
-}
-
-func (s *session) createTable(ctx context.Context, w pgwire.Writer, u *pgsql.CreateTable) error {
-	if u.Temp {
-		return pgerr.New(pgerr.FeatureNotSupported, "temporary tables are not supported")
-	}
-	ident, err := s.createIn(u.Schema, u.Name)
-	if err != nil {
-		if e := pgerr.As(err); e != nil && e.Code == pgerr.InvalidSchemaName {
-			return e.WithPosition(u.Loc)
-		}
-		return err
-	}
-	if skip, err := s.refuseExisting(ctx, w, ident, u.IfNotExists); skip || err != nil {
-		return err
-	}
-	n := &newTable{ident: ident, props: iceberg.Properties{}, format: 2}
-	if err := n.options(u.With); err != nil {
-		return err
-	}
-	for _, c := range u.Columns {
-		if c.Serial || c.Identity != "" {
-			return pgerr.Newf(pgerr.FeatureNotSupported, "column \"%s\": serial and identity columns are not supported", c.Name).WithPosition(c.Loc)
-		}
-		f, err := n.addColumn(w, c.Name, c.Type, c.Mod)
-		if err != nil {
-			if e := pgerr.As(err); e != nil && e.Position == 0 {
-				return e.WithPosition(c.Loc)
-			}
-			return err
-		}
-		f.Required = c.NotNull || slices.Contains(u.PrimaryKey, c.Name)
-		if c.Default != "" {
-			if err := pgsql.CheckDefault(c, &resolver{ctx: ctx, s: s}); err != nil {
-				if e := pgerr.As(err); e != nil && e.Position == 0 {
-					return e.WithPosition(c.DefaultLoc)
-				}
-				return err
-			}
-			n.props[defaultKey(f.ID)] = c.Default
-		}
-	}
-	if err := n.primaryKey(u); err != nil {
-		return err
-	}
-	_, err = n.create(ctx, s)
-	return err
-}
-
-func (n *newTable) primaryKey(u *pgsql.CreateTable) error {
-	var order []string
-	for _, k := range u.PrimaryKey {
-		i := slices.IndexFunc(n.fields, func(f iceberg.NestedField) bool { return f.Name == k })
-		if i < 0 {
-			return pgerr.Newf(pgerr.UndefinedColumn, "column \"%s\" named in key does not exist", k)
-		}
-		switch n.fields[i].Type.(type) {
-		case iceberg.Float32Type, iceberg.Float64Type:
-			return pgerr.Newf(pgerr.FeatureNotSupported, "primary key column \"%s\" cannot be of type %s", k, pgtype.FormatNoTypmod(u.Columns[i].Type)).
-				WithHint("Iceberg forbids floating-point identifier fields.")
-		case *iceberg.ListType:
-			return pgerr.Newf(pgerr.FeatureNotSupported, "primary key column \"%s\" cannot be an array", k)
-		}
-		n.keys = append(n.keys, i+1)
-		order = append(order, strconv.Itoa(i+1))
-	}
-	if !slices.IsSorted(n.keys) {
-		n.props[propPrimaryKey] = strings.Join(order, ",")
-		slices.Sort(n.keys)
-	}
-	if u.ConstraintName != "" {
-		n.props[propConstraint] = u.ConstraintName
-	}
-	return nil
-}
-
-// createTableAs runs CREATE TABLE AS and SELECT INTO. WITH (primary_key = 'a, b') gives the new table a key.
-func (s *session) createTableAs(ctx context.Context, w pgwire.Writer, b binding, u *pgsql.CreateTableAs) (string, error) {
-	if u.Temp {
-		return "", pgerr.New(pgerr.FeatureNotSupported, "temporary tables are not supported")
-	}
-	in := b.p.inner
-	if in == nil {
-		return "", pgerr.New(pgerr.FeatureNotSupported, "CREATE TABLE AS EXECUTE is not supported")
-	}
-	ident, err := s.createIn(u.Schema, u.Name)
-	if err != nil {
-		return "", err
-	}
-	if skip, err := s.refuseExisting(ctx, w, ident, u.IfNotExists); skip || err != nil {
-		return "CREATE TABLE AS", err
-	}
-	if len(u.Columns) > len(in.cols) {
-		return "", pgerr.New(pgerr.SyntaxError, "too many column names were specified")
-	}
-	n := &newTable{ident: ident, props: iceberg.Properties{}, format: 2, computed: true}
-	pk := u.With["primary_key"]
-	delete(u.With, "primary_key")
-	if err := n.options(u.With); err != nil {
-		return "", err
-	}
-	cols := make([]pgsql.RelColumn, len(in.cols))
-	names := splitList(pk)
-	ct := &pgsql.CreateTable{PrimaryKey: names}
-	for i, c := range in.query.Columns {
-		name, oid := c.Name, c.Type
-		if i < len(u.Columns) {
-			name = u.Columns[i]
-		}
-		if oid == pgtype.Unknown {
-			oid = pgtype.Text
-		}
-		f, err := n.addColumn(w, name, oid, c.Mod)
-		if err != nil {
-			return "", err
-		}
-		f.Required = slices.Contains(names, name)
-		ct.Columns = append(ct.Columns, pgsql.ColumnDef{Name: name, Type: oid})
-		cols[i] = pgsql.RelColumn{Name: name, Type: oid, Mod: c.Mod}
-	}
-	if err := n.primaryKey(ct); err != nil {
-		return "", err
-	}
-	t, err := n.create(ctx, s)
-	if err != nil || u.NoData {
-		return "CREATE TABLE AS", err
-	}
-	rows, err := s.fill(ctx, t, binding{p: in, args: b.args}, cols)
-	return "SELECT " + itoa(rows), err
-}
-
 // storableNumerics casts the numerics of a query, whose DECIMALs and texts have any scale, to the one that columns without precision have.
 func storableNumerics(sql string, out []pgsql.OutCol, cols []pgsql.RelColumn) string {
 	var sel, names strings.Builder
@@ -409,93 +205,6 @@ func storableNumerics(sql string, out []pgsql.OutCol, cols []pgsql.RelColumn) st
 		return sql
 	}
 	return "SELECT " + sel.String() + " FROM (" + sql + ") AS n(" + names.String() + ")"
-}
-
-// fill appends a query's rows to a new table.
-func (s *session) fill(ctx context.Context, t *warehouse.TxTable, b binding, cols []pgsql.RelColumn) (int64, error) {
-	wrap := func(sql string) string { return storedSQL(storableNumerics(sql, b.p.query.Columns, cols), 0, cols, 0) }
-	d, err := s.startWrapped(ctx, b, b.p.query, nil, wrap)
-	if err != nil {
-		return 0, err
-	}
-	defer d.close()
-	var n int64
-	as := t.ArrowSchema()
-	err = d.eachBatch(ctx, func(rec arrow.RecordBatch) error {
-		rows, err := conform(rec, 0, as)
-		if err != nil {
-			return err
-		}
-		defer rows.Release()
-		n += rows.NumRows()
-		return t.Append(ctx, rows)
-	})
-	return n, err
-}
-
-func (s *session) createView(ctx context.Context, w pgwire.Writer, u *pgsql.CreateView) error {
-	if u.Temp {
-		return pgerr.New(pgerr.FeatureNotSupported, "temporary views are not supported")
-	}
-	ident, err := s.createIn(u.Schema, u.Name)
-	if err != nil {
-		return err
-	}
-	if _, err := s.table(ctx, ident); err == nil {
-		if u.Replace {
-			return pgerr.Newf(pgerr.WrongObjectType, "\"%s\" is not a view", u.Name)
-		}
-		return pgerr.Newf(pgerr.DuplicateTable, "relation \"%s\" already exists", u.Name)
-	}
-	old, err := s.view(ident)
-	if err != nil {
-		return err
-	}
-	if old != nil && !u.Replace {
-		return pgerr.Newf(pgerr.DuplicateTable, "relation \"%s\" already exists", u.Name)
-	}
-	text, cols, err := pgsql.NormalizeView(u, &resolver{ctx: ctx, s: s})
-	if err != nil {
-		return s.sqlError(ctx, err)
-	}
-	v := storedView{SQL: text, Text: u.Text}
-	for _, c := range cols {
-		oid := c.Type
-		if oid == pgtype.Unknown {
-			oid = pgtype.Text
-		}
-		if slices.ContainsFunc(v.Columns, func(o viewColumn) bool { return o.Name == c.Name }) {
-			return pgerr.Newf(pgerr.DuplicateColumn, "column \"%s\" specified more than once", c.Name)
-		}
-		v.Columns = append(v.Columns, viewColumn{Name: c.Name, OID: oid, Mod: c.Mod})
-	}
-	if old != nil {
-		if err := sameViewColumns(old.Columns, v.Columns); err != nil {
-			return err
-		}
-	}
-	payload, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("encode view: %w", err)
-	}
-	return s.tx.warehouseTx().PutObject(ctx, catalog.Object{Kind: viewKind, Namespace: ident[:len(ident)-1], Name: u.Name, Payload: payload}, u.Replace)
-}
-
-// sameViewColumns is CREATE OR REPLACE VIEW's rule: the old columns stay, new ones may follow.
-func sameViewColumns(old, now []viewColumn) error {
-	if len(now) < len(old) {
-		return pgerr.New(pgerr.InvalidTableDefinition, "cannot drop columns from view")
-	}
-	for i, c := range old {
-		if now[i].Name != c.Name {
-			return pgerr.Newf(pgerr.InvalidTableDefinition, "cannot change name of view column \"%s\" to \"%s\"", c.Name, now[i].Name).
-				WithHint("Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead.")
-		}
-		if now[i].OID != c.OID {
-			return pgerr.Newf(pgerr.InvalidTableDefinition, "cannot change data type of view column \"%s\" from %s to %s", c.Name, pgtype.Format(c.OID, c.Mod), pgtype.Format(now[i].OID, now[i].Mod))
-		}
-	}
-	return nil
 }
 
 // findTable resolves a table's name. Errors: 42P01, 42809.
@@ -547,83 +256,6 @@ func (s *session) findRelation(ctx context.Context, n pgsql.QName) (*warehouse.T
 	return nil, nil, nil
 }
 
-func (s *session) drop(ctx context.Context, w pgwire.Writer, u *pgsql.Drop) error {
-	for _, n := range u.Names {
-		var err error
-		if u.What == "schema" {
-			err = s.dropSchema(ctx, w, n, u)
-		} else {
-			err = s.dropRelation(ctx, w, n, u)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func skipMissing(w pgwire.Writer, what, name string) {
-	w.Notice(notice(fmt.Sprintf("%s \"%s\" does not exist, skipping", what, name)))
-}
-
-func (s *session) dropRelation(ctx context.Context, w pgwire.Writer, n pgsql.QName, u *pgsql.Drop) error {
-	if reservedSchema(n.Schema) {
-		return pgerr.Newf(pgerr.InsufficientPrivilege, "permission denied: \"%s\" is a system catalog", n.Name)
-	}
-	t, view, err := s.findRelation(ctx, n)
-	switch {
-	case err != nil:
-		return err
-	case t == nil && view == nil:
-		if u.IfExists {
-			skipMissing(w, u.What, n.Name)
-			return nil
-		}
-		name := n.Name
-		if n.Schema != "" {
-			name = n.Schema + "." + name
-		}
-		return pgerr.Newf(pgerr.UndefinedTable, "%s \"%s\" does not exist", u.What, name)
-	case t != nil && u.What == "view":
-		return pgerr.Newf(pgerr.WrongObjectType, "\"%s\" is not a view", n.Name).WithHint("Use DROP TABLE to remove a table.")
-	case view != nil && u.What == "table":
-		return pgerr.Newf(pgerr.WrongObjectType, "\"%s\" is not a table", n.Name).WithHint("Use DROP VIEW to remove a view.")
-	case t != nil:
-		return s.tx.warehouseTx().DropTable(ctx, t.Ident(), false)
-	}
-	return s.tx.warehouseTx().DropObject(ctx, viewKind, view[:len(view)-1], view[len(view)-1])
-}
-
-func (s *session) dropSchema(ctx context.Context, w pgwire.Writer, n pgsql.QName, u *pgsql.Drop) error {
-	tx := s.tx.warehouseTx()
-	ns := strings.Split(n.Name, ".")
-	if reservedSchema(n.Name) {
-		return pgerr.Newf(pgerr.DependentObjectsStillExist, "cannot drop schema %s because it is required by the database system", n.Name)
-	}
-	if !tx.NamespaceExists(ns) {
-		if u.IfExists {
-			skipMissing(w, "schema", n.Name)
-			return nil
-		}
-		return pgerr.Newf(pgerr.InvalidSchemaName, "schema \"%s\" does not exist", n.Name)
-	}
-	inside := s.inSchema(tx, ns)
-	if len(inside) > 0 && !u.Cascade {
-		return notEmpty(n.Name, inside)
-	}
-	for _, d := range inside {
-		if err := d.drop(ctx); err != nil {
-			return err
-		}
-	}
-	noticeCascade(w, inside)
-	err := tx.DropNamespace(ctx, ns)
-	if errors.Is(err, icecatalog.ErrNamespaceNotEmpty) {
-		return notEmpty(n.Name, nil)
-	}
-	return err
-}
-
 // dependent is an object that goes with its schema.
 type dependent struct {
 	name string // "table t", with the schema when it is not on the path
@@ -656,19 +288,6 @@ func (s *session) inSchema(tx *warehouse.Tx, ns table.Identifier) []dependent {
 	}
 	slices.SortFunc(out, func(a, b dependent) int { return cmp.Compare(a.oid, b.oid) })
 	return out
-}
-
-func notEmpty(schema string, inside []dependent) error {
-	e := pgerr.Newf(pgerr.DependentObjectsStillExist, "cannot drop schema %s because other objects depend on it", schema).
-		WithHint("Use DROP ... CASCADE to drop the dependent objects too.")
-	lines := make([]string, len(inside))
-	for i, d := range inside {
-		lines[i] = d.name + " depends on schema " + schema
-	}
-	if len(lines) > 0 {
-		return e.WithDetail("%s", strings.Join(lines, "\n"))
-	}
-	return e
 }
 
 // noticeCascade tells what went with a schema.

@@ -1,0 +1,240 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+
+	"github.com/nordisk/skade-pg/engine/pgsql"
+	"github.com/nordisk/skade-pg/internal/pgerr"
+	"github.com/nordisk/skade-pg/internal/pgtype"
+	"github.com/nordisk/skade-pg/pgwire"
+	"github.com/nordisk/skade-pg/warehouse"
+)
+
+// newTable collects what CREATE TABLE and CREATE TABLE AS have in common.
+type newTable struct {
+	ident  table.Identifier
+	fields []iceberg.NestedField
+	keys   []int
+	props  iceberg.Properties
+	format int
+	// computed is CREATE TABLE AS: an average has more digits than a column keeps.
+	computed bool
+}
+
+func (n *newTable) addColumn(w pgwire.Writer, name string, oid uint32, mod int32) (*iceberg.NestedField, error) {
+	id := len(n.fields) + 1
+	typ, prop, msg, err := pgtype.ToIceberg(oid, mod)
+	if err != nil {
+		return nil, err
+	}
+	if msg != "" {
+		if n.computed {
+			msg = strings.Replace(msg, "values that do not fit are refused", "computed values are rounded to it", 1)
+		}
+		w.Notice(notice(fmt.Sprintf("column \"%s\": %s", name, msg)))
+	}
+	if prop != "" {
+		n.props[pgtype.PropertyKey(id)] = prop
+	}
+	for _, f := range n.fields {
+		if f.Name == name {
+			return nil, pgerr.Newf(pgerr.DuplicateColumn, "column \"%s\" specified more than once", name)
+		}
+	}
+	n.fields = append(n.fields, iceberg.NestedField{ID: id, Name: name, Type: typ})
+	return &n.fields[len(n.fields)-1], nil
+}
+
+// options reads WITH (…): format_version, and table properties in quotes.
+func (n *newTable) options(with map[string]string) error {
+	for k, v := range with {
+		switch {
+		case k == "format_version":
+			switch v {
+			case "2":
+				n.format = 2
+			case "3":
+				n.format = 3
+			default:
+				return pgerr.Newf(pgerr.InvalidParameterValue, "invalid value for option \"format_version\": \"%s\"", v).WithHint("Format versions 2 and 3 are supported.")
+			}
+		case strings.ContainsAny(k, ".-") && !strings.HasPrefix(k, "skade."):
+			n.props[k] = v
+		default:
+			return pgerr.Newf(pgerr.InvalidParameterValue, "unrecognized parameter \"%s\"", k).WithHint("Supported: format_version, and Iceberg table properties in double quotes.")
+		}
+	}
+	return nil
+}
+
+func (n *newTable) create(ctx context.Context, s *session) (*warehouse.TxTable, error) {
+	// List elements come after the columns, whose ids are their places.
+	next := len(n.fields)
+	for i := range n.fields {
+		if l, ok := n.fields[i].Type.(*iceberg.ListType); ok {
+			next++
+			n.fields[i].Type = &iceberg.ListType{ElementID: next, Element: l.Element, ElementRequired: l.ElementRequired}
+		}
+	}
+	sc := iceberg.NewSchemaWithIdentifiers(0, n.keys, n.fields...)
+	return s.tx.warehouseTx().CreateTable(ctx, warehouse.CreateTable{Ident: n.ident, Schema: sc, FormatVersion: n.format, Properties: n.props})
+}
+
+func (s *session) createTable(ctx context.Context, w pgwire.Writer, u *pgsql.CreateTable) error {
+	if u.Temp {
+		return pgerr.New(pgerr.FeatureNotSupported, "temporary tables are not supported")
+	}
+	ident, err := s.createIn(u.Schema, u.Name)
+	if err != nil {
+		if e := pgerr.As(err); e != nil && e.Code == pgerr.InvalidSchemaName {
+			return e.WithPosition(u.Loc)
+		}
+		return err
+	}
+	if skip, err := s.refuseExisting(ctx, w, ident, u.IfNotExists); skip || err != nil {
+		return err
+	}
+	n := &newTable{ident: ident, props: iceberg.Properties{}, format: 2}
+	if err := n.options(u.With); err != nil {
+		return err
+	}
+	for _, c := range u.Columns {
+		if c.Serial || c.Identity != "" {
+			return pgerr.Newf(pgerr.FeatureNotSupported, "column \"%s\": serial and identity columns are not supported", c.Name).WithPosition(c.Loc)
+		}
+		f, err := n.addColumn(w, c.Name, c.Type, c.Mod)
+		if err != nil {
+			if e := pgerr.As(err); e != nil && e.Position == 0 {
+				return e.WithPosition(c.Loc)
+			}
+			return err
+		}
+		f.Required = c.NotNull || slices.Contains(u.PrimaryKey, c.Name)
+		if c.Default != "" {
+			if err := pgsql.CheckDefault(c, &resolver{ctx: ctx, s: s}); err != nil {
+				if e := pgerr.As(err); e != nil && e.Position == 0 {
+					return e.WithPosition(c.DefaultLoc)
+				}
+				return err
+			}
+			n.props[defaultKey(f.ID)] = c.Default
+		}
+	}
+	if err := n.primaryKey(u); err != nil {
+		return err
+	}
+	_, err = n.create(ctx, s)
+	return err
+}
+
+func (n *newTable) primaryKey(u *pgsql.CreateTable) error {
+	var order []string
+	for _, k := range u.PrimaryKey {
+		i := slices.IndexFunc(n.fields, func(f iceberg.NestedField) bool { return f.Name == k })
+		if i < 0 {
+			return pgerr.Newf(pgerr.UndefinedColumn, "column \"%s\" named in key does not exist", k)
+		}
+		switch n.fields[i].Type.(type) {
+		case iceberg.Float32Type, iceberg.Float64Type:
+			return pgerr.Newf(pgerr.FeatureNotSupported, "primary key column \"%s\" cannot be of type %s", k, pgtype.FormatNoTypmod(u.Columns[i].Type)).
+				WithHint("Iceberg forbids floating-point identifier fields.")
+		case *iceberg.ListType:
+			return pgerr.Newf(pgerr.FeatureNotSupported, "primary key column \"%s\" cannot be an array", k)
+		}
+		n.keys = append(n.keys, i+1)
+		order = append(order, strconv.Itoa(i+1))
+	}
+	if !slices.IsSorted(n.keys) {
+		n.props[propPrimaryKey] = strings.Join(order, ",")
+		slices.Sort(n.keys)
+	}
+	if u.ConstraintName != "" {
+		n.props[propConstraint] = u.ConstraintName
+	}
+	return nil
+}
+
+// createTableAs runs CREATE TABLE AS and SELECT INTO. WITH (primary_key = 'a, b') gives the new table a key.
+func (s *session) createTableAs(ctx context.Context, w pgwire.Writer, b binding, u *pgsql.CreateTableAs) (string, error) {
+	if u.Temp {
+		return "", pgerr.New(pgerr.FeatureNotSupported, "temporary tables are not supported")
+	}
+	in := b.p.inner
+	if in == nil {
+		return "", pgerr.New(pgerr.FeatureNotSupported, "CREATE TABLE AS EXECUTE is not supported")
+	}
+	ident, err := s.createIn(u.Schema, u.Name)
+	if err != nil {
+		return "", err
+	}
+	if skip, err := s.refuseExisting(ctx, w, ident, u.IfNotExists); skip || err != nil {
+		return "CREATE TABLE AS", err
+	}
+	if len(u.Columns) > len(in.cols) {
+		return "", pgerr.New(pgerr.SyntaxError, "too many column names were specified")
+	}
+	n := &newTable{ident: ident, props: iceberg.Properties{}, format: 2, computed: true}
+	pk := u.With["primary_key"]
+	delete(u.With, "primary_key")
+	if err := n.options(u.With); err != nil {
+		return "", err
+	}
+	cols := make([]pgsql.RelColumn, len(in.cols))
+	names := splitList(pk)
+	ct := &pgsql.CreateTable{PrimaryKey: names}
+	for i, c := range in.query.Columns {
+		name, oid := c.Name, c.Type
+		if i < len(u.Columns) {
+			name = u.Columns[i]
+		}
+		if oid == pgtype.Unknown {
+			oid = pgtype.Text
+		}
+		f, err := n.addColumn(w, name, oid, c.Mod)
+		if err != nil {
+			return "", err
+		}
+		f.Required = slices.Contains(names, name)
+		ct.Columns = append(ct.Columns, pgsql.ColumnDef{Name: name, Type: oid})
+		cols[i] = pgsql.RelColumn{Name: name, Type: oid, Mod: c.Mod}
+	}
+	if err := n.primaryKey(ct); err != nil {
+		return "", err
+	}
+	t, err := n.create(ctx, s)
+	if err != nil || u.NoData {
+		return "CREATE TABLE AS", err
+	}
+	rows, err := s.fill(ctx, t, binding{p: in, args: b.args}, cols)
+	return "SELECT " + itoa(rows), err
+}
+
+// fill appends a query's rows to a new table.
+func (s *session) fill(ctx context.Context, t *warehouse.TxTable, b binding, cols []pgsql.RelColumn) (int64, error) {
+	wrap := func(sql string) string { return storedSQL(storableNumerics(sql, b.p.query.Columns, cols), 0, cols, 0) }
+	d, err := s.startWrapped(ctx, b, b.p.query, nil, wrap)
+	if err != nil {
+		return 0, err
+	}
+	defer d.close()
+	var n int64
+	as := t.ArrowSchema()
+	err = d.eachBatch(ctx, func(rec arrow.RecordBatch) error {
+		rows, err := conform(rec, 0, as)
+		if err != nil {
+			return err
+		}
+		defer rows.Release()
+		n += rows.NumRows()
+		return t.Append(ctx, rows)
+	})
+	return n, err
+}

@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	icecatalog "github.com/apache/iceberg-go/catalog"
+
+	"github.com/nordisk/skade-pg/engine/pgsql"
+	"github.com/nordisk/skade-pg/internal/pgerr"
+	"github.com/nordisk/skade-pg/pgwire"
+)
+
+func (s *session) drop(ctx context.Context, w pgwire.Writer, u *pgsql.Drop) error {
+	for _, n := range u.Names {
+		var err error
+		if u.What == "schema" {
+			err = s.dropSchema(ctx, w, n, u)
+		} else {
+			err = s.dropRelation(ctx, w, n, u)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func skipMissing(w pgwire.Writer, what, name string) {
+	w.Notice(notice(fmt.Sprintf("%s \"%s\" does not exist, skipping", what, name)))
+}
+
+func (s *session) dropRelation(ctx context.Context, w pgwire.Writer, n pgsql.QName, u *pgsql.Drop) error {
+	if reservedSchema(n.Schema) {
+		return pgerr.Newf(pgerr.InsufficientPrivilege, "permission denied: \"%s\" is a system catalog", n.Name)
+	}
+	t, view, err := s.findRelation(ctx, n)
+	switch {
+	case err != nil:
+		return err
+	case t == nil && view == nil:
+		if u.IfExists {
+			skipMissing(w, u.What, n.Name)
+			return nil
+		}
+		name := n.Name
+		if n.Schema != "" {
+			name = n.Schema + "." + name
+		}
+		return pgerr.Newf(pgerr.UndefinedTable, "%s \"%s\" does not exist", u.What, name)
+	case t != nil && u.What == "view":
+		return pgerr.Newf(pgerr.WrongObjectType, "\"%s\" is not a view", n.Name).WithHint("Use DROP TABLE to remove a table.")
+	case view != nil && u.What == "table":
+		return pgerr.Newf(pgerr.WrongObjectType, "\"%s\" is not a table", n.Name).WithHint("Use DROP VIEW to remove a view.")
+	case t != nil:
+		return s.tx.warehouseTx().DropTable(ctx, t.Ident(), false)
+	}
+	return s.tx.warehouseTx().DropObject(ctx, viewKind, view[:len(view)-1], view[len(view)-1])
+}
+
+func (s *session) dropSchema(ctx context.Context, w pgwire.Writer, n pgsql.QName, u *pgsql.Drop) error {
+	tx := s.tx.warehouseTx()
+	ns := strings.Split(n.Name, ".")
+	if reservedSchema(n.Name) {
+		return pgerr.Newf(pgerr.DependentObjectsStillExist, "cannot drop schema %s because it is required by the database system", n.Name)
+	}
+	if !tx.NamespaceExists(ns) {
+		if u.IfExists {
+			skipMissing(w, "schema", n.Name)
+			return nil
+		}
+		return pgerr.Newf(pgerr.InvalidSchemaName, "schema \"%s\" does not exist", n.Name)
+	}
+	inside := s.inSchema(tx, ns)
+	if len(inside) > 0 && !u.Cascade {
+		return notEmpty(n.Name, inside)
+	}
+	for _, d := range inside {
+		if err := d.drop(ctx); err != nil {
+			return err
+		}
+	}
+	noticeCascade(w, inside)
+	err := tx.DropNamespace(ctx, ns)
+	if errors.Is(err, icecatalog.ErrNamespaceNotEmpty) {
+		return notEmpty(n.Name, nil)
+	}
+	return err
+}
+
+func notEmpty(schema string, inside []dependent) error {
+	e := pgerr.Newf(pgerr.DependentObjectsStillExist, "cannot drop schema %s because other objects depend on it", schema).
+		WithHint("Use DROP ... CASCADE to drop the dependent objects too.")
+	lines := make([]string, len(inside))
+	for i, d := range inside {
+		lines[i] = d.name + " depends on schema " + schema
+	}
+	if len(lines) > 0 {
+		return e.WithDetail("%s", strings.Join(lines, "\n"))
+	}
+	return e
+}
