@@ -178,6 +178,13 @@ func (s *columnStats) bounds() (lower, upper []byte) {
 	if !s.seen {
 		return nil, nil
 	}
+	// The bound of empty values is the empty value, which is not the same as no bound.
+	if s.minB == nil {
+		s.minB = []byte{}
+	}
+	if s.maxB == nil {
+		s.maxB = []byte{}
+	}
 	switch s.typ.(type) {
 	case iceberg.BooleanType:
 		return []byte{byte(s.minI)}, []byte{byte(s.maxI)}
