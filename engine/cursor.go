@@ -20,7 +20,6 @@ type cursor struct {
 	binary bool
 	made   time.Time
 	pos    int64
-	atEnd  bool
 }
 
 // declare runs DECLARE. Cursors go forward only: DuckDB streams do.

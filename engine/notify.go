@@ -100,17 +100,6 @@ func (h *hub) unlisten(l *listener, channel string) {
 	}
 }
 
-// channelsOf lists l's channels.
-func (l *listener) channelsOf() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	out := make([]string, 0, len(l.mu.channels))
-	for c := range l.mu.channels {
-		out = append(out, c)
-	}
-	return out
-}
-
 // publish delivers a committed transaction's notifications, duplicates folded as PostgreSQL folds them.
 func (h *hub) publish(pid int32, ns []notification) {
 	if len(ns) == 0 {

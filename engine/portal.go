@@ -7,6 +7,7 @@ import (
 	"github.com/nordisk/skade-pg/engine/duck"
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgenc"
+	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/pgwire"
 )
 
@@ -100,7 +101,6 @@ type streamPortal struct {
 	buf  []byte
 	sent int64
 	done bool
-	over bool
 }
 
 func (p *streamPortal) Columns() []pgwire.Column { return p.cols }
@@ -149,6 +149,13 @@ func (p *streamPortal) execute(ctx context.Context, w pgwire.Writer, maxRows int
 	p.sent += n
 	if !p.done {
 		return "", true, nil
+	}
+	if d, ok := p.src.(*duckRows); ok {
+		for _, warnings := range d.warn {
+			for _, msg := range warnings() {
+				w.Notice(&pgerr.Error{Severity: pgerr.SevWarning, Code: pgerr.Warning, Message: msg})
+			}
+		}
 	}
 	p.free()
 	// A suspended portal's tag counts the rows of its last Execute, as PostgreSQL's does.

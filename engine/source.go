@@ -18,7 +18,6 @@ import (
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 	"github.com/nordisk/skade-pg/liveset"
-	"github.com/nordisk/skade-pg/pgwire"
 	"github.com/nordisk/skade-pg/sqlfuncs"
 )
 
@@ -375,13 +374,4 @@ func scanArrowSchema(sc *iceberg.Schema, position bool) (*arrow.Schema, error) {
 		fields = append(fields, arrow.Field{Name: duck.PosColumn, Type: arrow.PrimitiveTypes.Int64})
 	}
 	return arrow.NewSchema(fields, nil), nil
-}
-
-// notices sends what the sources want the client to know.
-func (r *rendered) notices(w pgwire.Writer) {
-	for _, f := range r.warnings {
-		for _, msg := range f() {
-			w.Notice(&pgerr.Error{Severity: pgerr.SevWarning, Code: pgerr.Warning, Message: msg})
-		}
-	}
 }

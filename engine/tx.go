@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/pgwire"
@@ -113,8 +112,6 @@ func (t *txn) refreshCut(ctx context.Context) error {
 	t.wh.SetCut(cut)
 	return nil
 }
-
-func (t *txn) cut() *catalog.Cut { return t.warehouseTx().Cut() }
 
 // writable refuses a write in a read-only transaction.
 func (t *txn) writable(command string) error {
