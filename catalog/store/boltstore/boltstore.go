@@ -51,7 +51,7 @@ type Store struct {
 }
 
 // Open opens the file, creating it when it is missing. store.ErrLocked at once when it is open elsewhere, store.ErrDamaged
-// when it is not a bbolt file or is cut short, fs.ErrPermission or EROFS when it cannot be written.
+// when it is not a bbolt file, is cut short or has a page that bbolt could not be trusted with, fs.ErrPermission or EROFS when it cannot be written.
 func Open(path string, o Options) (_ *Store, err error) {
 	defer guard(&err)
 	if _, serr := os.Stat(path); errors.Is(serr, fs.ErrNotExist) && !o.ReadOnly {
@@ -155,11 +155,33 @@ func (s *Store) verify() (err error) {
 		if st.Size() < tx.Size() {
 			return fmt.Errorf("%s is %d bytes, its meta page says %d: %w", s.path, st.Size(), tx.Size(), store.ErrDamaged)
 		}
+		var first string
+		n := 0
+		if err := s.pages(tx, func(d string) {
+			if n++; n == 1 {
+				first = d
+			}
+		}); err != nil {
+			return err
+		}
+		if n > 0 {
+			return fmt.Errorf("%s: %w: %s (the first of %d problems)", s.path, store.ErrDamaged, first, n)
+		}
 		if tx.Bucket(bucketName) == nil {
 			return fmt.Errorf("%s has no catalog in it: %w", s.path, store.ErrDamaged)
 		}
 		return nil
 	})
+}
+
+// pages checks the pages that tx sees.
+func (s *Store) pages(tx *bolt.Tx, report func(string)) (err error) {
+	f, err := os.Open(s.path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // only read; bbolt's lock belongs to its own open file
+	return checkPages(f, uint64(tx.ID()), report)
 }
 
 // guard turns a panic of bbolt, or a fault in the memory map, into an error. It must be deferred by the function that
@@ -344,39 +366,14 @@ func (s *Store) Limits() store.Limits { return limits }
 // Path returns the file's path.
 func (s *Store) Path() string { return s.path }
 
-// Check reads every key and value, then walks every page (tx.Check of bbolt), which needs writers to wait.
-func (s *Store) Check(ctx context.Context, report func(string)) error {
-	sum := byte(0)
-	err := s.view(func(b *bolt.Bucket) error {
-		c := b.Cursor()
-		for k, v := c.First(); k != nil; k, v = c.Next() {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			for i := 0; i < len(v); i += 512 { // a page of the map that is not there faults here, in our goroutine
-				sum ^= v[i]
-			}
-		}
-		return nil
-	})
-	if errors.Is(err, store.ErrDamaged) {
-		report(err.Error())
-		return nil
-	}
-	if err != nil {
-		return err
-	}
+// Check reads every page (checkPages), while writers wait.
+func (s *Store) Check(_ context.Context, report func(string)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.closed {
 		return store.ErrClosed
 	}
-	return s.db.View(func(tx *bolt.Tx) error {
-		for err := range tx.Check() { // must be drained: a goroutine of bbolt feeds it
-			report(err.Error())
-		}
-		return nil
-	})
+	return s.db.View(func(tx *bolt.Tx) error { return s.pages(tx, report) })
 }
 
 // Close ends all watches and releases the file.
