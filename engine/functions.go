@@ -5,15 +5,24 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/nordisk/skade-pg/engine/duck"
+	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 	"github.com/nordisk/skade-pg/sqlfuncs"
 )
 
-// sessionFunction is a function of pg_catalog that needs the session: it is called once, before the query runs.
+// sessionFunction is a function of pg_catalog that needs the session: it is called once, before the query runs, or with each
+// row's values when perRow.
 type sessionFunction struct {
 	sqlfuncs.Function
 	call func(ctx context.Context, s *session, args []*sqlfuncs.Value) (*sqlfuncs.Value, error)
+	// perRow functions touch nothing that the session uses while a query runs: DuckDB's threads call them, one at a time.
+	perRow bool
 }
 
 func arg(name string, oid uint32) sqlfuncs.Arg { return sqlfuncs.Arg{Name: name, OID: oid} }
@@ -22,11 +31,11 @@ var sessionFunctions []*sessionFunction
 
 func init() {
 	sessionFunctions = []*sessionFunction{
-		{sqlfuncs.Function{Name: "pg_notify", Args: []sqlfuncs.Arg{arg("channel", pgtype.Text), arg("payload", pgtype.Text)}, Returns: pgtype.Void}, pgNotify},
-		{sqlfuncs.Function{Name: "set_config", Args: []sqlfuncs.Arg{arg("name", pgtype.Text), arg("value", pgtype.Text), arg("is_local", pgtype.Bool)}, Returns: pgtype.Text}, setConfig},
-		{sqlfuncs.Function{Name: "pg_cancel_backend", Args: []sqlfuncs.Arg{arg("pid", pgtype.Int4)}, Returns: pgtype.Bool, Strict: true}, cancelBackend},
-		{sqlfuncs.Function{Name: "pg_terminate_backend", Args: []sqlfuncs.Arg{arg("pid", pgtype.Int4)}, Returns: pgtype.Bool, Strict: true}, terminateBackend},
-		{sqlfuncs.Function{Name: "pg_sleep", Args: []sqlfuncs.Arg{arg("seconds", pgtype.Float8)}, Returns: pgtype.Void, Strict: true}, pgSleep},
+		{sqlfuncs.Function{Name: "pg_notify", Args: []sqlfuncs.Arg{arg("channel", pgtype.Text), arg("payload", pgtype.Text)}, Returns: pgtype.Void}, pgNotify, true},
+		{sqlfuncs.Function{Name: "set_config", Args: []sqlfuncs.Arg{arg("name", pgtype.Text), arg("value", pgtype.Text), arg("is_local", pgtype.Bool)}, Returns: pgtype.Text}, setConfig, false},
+		{sqlfuncs.Function{Name: "pg_cancel_backend", Args: []sqlfuncs.Arg{arg("pid", pgtype.Int4)}, Returns: pgtype.Bool, Strict: true}, cancelBackend, true},
+		{sqlfuncs.Function{Name: "pg_terminate_backend", Args: []sqlfuncs.Arg{arg("pid", pgtype.Int4)}, Returns: pgtype.Bool, Strict: true}, terminateBackend, true},
+		{sqlfuncs.Function{Name: "pg_sleep", Args: []sqlfuncs.Arg{arg("seconds", pgtype.Float8)}, Returns: pgtype.Void, Strict: true}, pgSleep, true},
 	}
 }
 
@@ -68,7 +77,7 @@ func (s *session) backend(args []*sqlfuncs.Value) *session {
 func cancelBackend(_ context.Context, s *session, args []*sqlfuncs.Value) (*sqlfuncs.Value, error) {
 	o := s.backend(args)
 	if o != nil {
-		o.Cancel(pgerr.New(pgerr.QueryCanceled, "canceling statement due to user request"))
+		o.startup.Wire.Cancel(pgerr.New(pgerr.QueryCanceled, "canceling statement due to user request"))
 	}
 	return boolValue(o != nil), nil
 }
@@ -96,4 +105,77 @@ func pgSleep(ctx context.Context, _ *session, args []*sqlfuncs.Value) (*sqlfuncs
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// rowCall is the DuckDB scalar behind perRow functions.
+func rowCall(gw *Gateway) duck.Scalar {
+	return duck.Scalar{
+		Name: pgsql.RowCall, Args: []string{"INTEGER", "VARCHAR", "VARCHAR[]"}, Result: "VARCHAR", Volatile: true,
+		Eval: func(args []arrow.Array, rows int) (arrow.Array, error) {
+			pids, ok1 := args[0].(*array.Int32)
+			names, ok2 := args[1].(*array.String)
+			lists, ok3 := args[2].(*array.List)
+			if !ok1 || !ok2 || !ok3 {
+				return nil, pgerr.Newf(pgerr.InternalError, "%s: unexpected argument types", pgsql.RowCall)
+			}
+			texts, ok := lists.ListValues().(*array.String)
+			if !ok {
+				return nil, pgerr.Newf(pgerr.InternalError, "%s: unexpected argument types", pgsql.RowCall)
+			}
+			out := array.NewStringBuilder(memory.DefaultAllocator)
+			defer out.Release()
+			for i := range rows {
+				s := gw.sessionByPID(pids.Value(i))
+				if s == nil {
+					return nil, pgerr.New(pgerr.InternalError, "the session is gone")
+				}
+				from, to := lists.ValueOffsets(i)
+				vals := make([]*sqlfuncs.Value, 0, to-from)
+				for j := int(from); j < int(to); j++ {
+					vals = append(vals, &sqlfuncs.Value{OID: pgtype.Text, Null: texts.IsNull(j)})
+					if !texts.IsNull(j) {
+						vals[len(vals)-1].Text = texts.Value(j)
+					}
+				}
+				v, err := s.callForRow(names.Value(i), vals)
+				switch {
+				case err != nil:
+					return nil, err
+				case v == nil || v.Null:
+					out.AppendNull()
+				default:
+					out.Append(v.Text)
+				}
+			}
+			return out.NewArray(), nil
+		},
+	}
+}
+
+// callForRow runs a perRow function on a thread of DuckDB.
+func (s *session) callForRow(name string, vals []*sqlfuncs.Value) (*sqlfuncs.Value, error) {
+	s.run.Lock()
+	ctx := s.run.ctx
+	s.run.Unlock()
+	if ctx == nil {
+		return nil, pgerr.New(pgerr.QueryCanceled, "canceling statement due to user request")
+	}
+	s.rowCalls.Lock()
+	defer s.rowCalls.Unlock()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	for _, f := range sessionFunctions {
+		if f.Name != name || len(f.Args) != len(vals) || !f.perRow {
+			continue
+		}
+		for i, v := range vals {
+			if v.Null && f.Strict {
+				return &sqlfuncs.Value{OID: f.Returns, Null: true}, nil
+			}
+			v.OID = f.Args[i].OID
+		}
+		return f.call(ctx, s, vals)
+	}
+	return nil, pgerr.Newf(pgerr.UndefinedFunction, "function %s does not exist", name)
 }

@@ -96,7 +96,7 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 	}
 	db, err := duck.Open(duck.Options{
 		TempDir: temp, MemoryLimit: o.MemoryLimit, Threads: o.Threads, AllowedDirs: []string{o.Dir},
-		Funcs: goFunctions(), Scalars: catalogScalars(gw.syscat),
+		Funcs: goFunctions(), Scalars: append(catalogScalars(gw.syscat), rowCall(gw)),
 		InitSQL: append(pgsql.InitSQL(), pgcatalog.InitSQL()...),
 	})
 	if err != nil {

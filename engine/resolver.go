@@ -218,7 +218,9 @@ func (r *resolver) Functions(schema, name string) []pgsql.EngineFunc {
 	if schema == "" || schema == "pg_catalog" {
 		for _, f := range sessionFunctions {
 			if f.Name == name {
-				out = append(out, engineFunc("pg_catalog", &f.Function))
+				ef := engineFunc("pg_catalog", &f.Function)
+				ef.PerRow = f.perRow
+				out = append(out, ef)
 			}
 		}
 	}

@@ -39,11 +39,14 @@ type session struct {
 
 	run struct {
 		sync.Mutex
+		ctx    context.Context // the running statement's
 		cancel context.CancelCauseFunc
 		// pending is a cancel that came while nothing ran inside an extended batch; nil when none.
 		busy bool
 	}
-	act activity
+	// rowCalls serialises calls of perRow functions.
+	rowCalls sync.Mutex
+	act      activity
 	// pinned is the open transaction's cut, for whoever removes old snapshots meanwhile.
 	pinned atomic.Pointer[catalog.Cut]
 	// catalog is the system catalogs of the running statement.
@@ -311,20 +314,24 @@ func (s *session) Close() error {
 func (s *session) watch(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.run.Lock()
-	s.run.cancel = cancel
+	s.run.ctx, s.run.cancel = ctx, cancel
 	s.run.Unlock()
 	var timer *time.Timer
+	fired := make(chan struct{})
 	if d := s.gucs.duration("statement_timeout"); d > 0 {
 		timer = time.AfterFunc(d, func() {
-			cancel(pgerr.New(pgerr.QueryCanceled, "canceling statement due to statement timeout"))
+			defer close(fired)
+			cause := pgerr.New(pgerr.QueryCanceled, "canceling statement due to statement timeout")
+			cancel(cause)
+			s.startup.Wire.Cancel(cause) // it may wait for the client
 		})
 	}
 	return ctx, func() {
-		if timer != nil {
-			timer.Stop()
+		if timer != nil && !timer.Stop() {
+			<-fired // else it might end the next statement
 		}
 		s.run.Lock()
-		s.run.cancel = nil
+		s.run.ctx, s.run.cancel = nil, nil
 		s.run.Unlock()
 		cancel(nil)
 	}

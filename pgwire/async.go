@@ -90,8 +90,8 @@ func (c *conn) drain() {
 	}
 }
 
-// cancelStatement is a CancelRequest. Nothing happens when no statement runs.
-func (c *conn) cancelStatement(cause *pgerr.Error) {
+// Cancel implements Asyncer; a CancelRequest comes here too.
+func (c *conn) Cancel(cause *pgerr.Error) {
 	c.mu.Lock()
 	if !c.mu.busy || c.mu.session == nil || c.mu.terminate != nil {
 		c.mu.Unlock()
@@ -217,6 +217,6 @@ func (s *Server) cancelRequest(pid int32, key []byte) {
 	c := s.mu.byPID[pid]
 	s.mu.Unlock()
 	if c != nil && len(key) > 0 && bytes.Equal(c.key, key) {
-		c.cancelStatement(errUserCancel)
+		c.Cancel(errUserCancel)
 	}
 }

@@ -240,7 +240,7 @@ func TestCancelCopy(t *testing.T) {
 	// Half a message is on its way when the cancel comes.
 	_, err := c.Write([]byte{'d', 0, 0})
 	require.NoError(t, err)
-	s.srvConn(1).cancelStatement(errUserCancel)
+	s.srvConn(1).Cancel(errUserCancel)
 	require.Equal(t, []string{`E ERROR 57014 "canceling statement due to user request" where "COPY t, line 1"`, "Z I"}, c.until('Z', 1))
 	_, err = c.Write([]byte{0, 4})
 	require.NoError(t, err)
@@ -306,7 +306,7 @@ func TestStuckClient(t *testing.T) {
 	_, err = other.Exec(t.Context(), "select 1").ReadAll()
 	require.NoError(t, err)
 	// A cancel gets the statement out of its blocked write; the cut message is finished first.
-	s.srvConn(1).cancelStatement(errUserCancel)
+	s.srvConn(1).Cancel(errUserCancel)
 	last := ""
 	for {
 		typ, text, err := stuck.message()

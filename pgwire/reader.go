@@ -100,15 +100,16 @@ func (f *frameReader) next() (typ byte, body []byte, err error) {
 	if n < 0 || n > f.limit || n > smallLimit && hasSmallLimit(typ) {
 		return typ, nil, errBadLength
 	}
-	f.r += 5
-	if err := f.fill(n); err != nil {
+	// The header stays until the body is there: a cancel may end this read in the middle of a message, and the next one starts
+	// at the same place.
+	if err := f.fill(5 + n); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
 		return typ, nil, err
 	}
-	body = f.buf[f.r : f.r+n]
-	f.r += n
+	body = f.buf[f.r+5 : f.r+5+n]
+	f.r += 5 + n
 	return typ, body, nil
 }
 

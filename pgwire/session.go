@@ -140,6 +140,9 @@ type Asyncer interface {
 	Notify(pid int32, channel, payload string) bool
 	// ParameterStatus queues a ParameterStatus, sent before the next ReadyForQuery.
 	ParameterStatus(name, value string)
+	// Cancel ends the running statement with cause, as a CancelRequest does: a read or write on its behalf ends, and
+	// Session.Cancel is called. Nothing happens when no statement runs.
+	Cancel(cause *pgerr.Error)
 	// Terminate ends the connection with a FATAL message (57P01, timeouts).
 	Terminate(cause *pgerr.Error)
 }

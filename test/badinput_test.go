@@ -368,6 +368,31 @@ func TestCopyAborted(t *testing.T) {
 		require.Equal(t, [][]string{{"1"}}, rows(t, pc, "SELECT 1"))
 		require.NoError(t, pc.Close(context.Background()))
 	}
+	// statement_timeout ends a COPY whose client sends nothing
+	r = g.raw()
+	r.send(&pgproto3.Query{String: "SET statement_timeout = '100ms'"})
+	require.Empty(t, r.untilReady())
+	r.send(&pgproto3.Query{String: "COPY a FROM STDIN"})
+	require.Equal(t, []string{"57014"}, r.untilReady())
+	require.NoError(t, r.Close())
+	// Cancel in the middle of a message: what comes of it later is not taken for another message.
+	for _, cut := range []int{1, 5, 40} {
+		r = g.raw()
+		r.send(&pgproto3.Query{String: "COPY a FROM STDIN"})
+		msg, err := (&pgproto3.CopyData{Data: []byte(strings.Repeat("1\tx\n", 50))}).Encode(nil)
+		require.NoError(t, err)
+		_, err = r.Write(msg[:cut])
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			return len(rows(t, c, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'COPY a%'")) == 1
+		}, 30*time.Second, 50*time.Millisecond)
+		require.Equal(t, []string{"57014"}, r.untilReady())
+		_, err = r.Write(msg[cut:])
+		require.NoError(t, err)
+		r.send(&pgproto3.CopyDone{}, &pgproto3.Query{String: "SELECT 1"})
+		require.Empty(t, r.untilReady())
+		require.NoError(t, r.Close())
+	}
 	g.sessions(c, "1")
 	require.Equal(t, [][]string{{"0"}}, rows(t, c, "SELECT count(*) FROM a"))
 }

@@ -2,6 +2,7 @@ package pgsql
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v6"
@@ -448,12 +449,36 @@ func (s *scope) engineCall(c *funcCallInfo) *expr {
 			continue
 		}
 		if !a.isConstantLike() {
+			if fn.PerRow {
+				return s.rowCall(c)
+			}
 			s.az.unsupported(c.node.Location, "function %s over a column", c.name)
 		}
 		k.Args[i] = s.az.arg(a)
 	}
 	s.az.volatile = true
 	e := s.az.bind(Bind{Call: k, Type: c.ret})
+	e.loc = c.node.Location
+	return e
+}
+
+// RowCall is the DuckDB scalar that calls a PerRow function: (backend pid, name, arguments as text) → result as text.
+const RowCall = "skade_call"
+
+// rowCall is a call of the caller's scalar function whose arguments come from the rows.
+func (s *scope) rowCall(c *funcCallInfo) *expr {
+	s.az.volatile = true
+	args := []*expr{s.az.sessionValue(BackendPID, pgtype.Int4)}
+	list := make([]string, len(c.args))
+	for i, a := range c.args {
+		args = append(args, s.coerceTo(a, pgtype.Text, -1, explicitCoercion, ""))
+		list[i] = "$" + strconv.Itoa(i+2)
+	}
+	tmpl := RowCall + "($1, " + quote(c.name) + ", [" + strings.Join(list, ", ") + "])"
+	if t := duckType(c.ret, -1); t != "VARCHAR" && c.ret != pgtype.Void {
+		tmpl = "CAST(" + tmpl + " AS " + t + ")"
+	}
+	e := call(c.ret, tmpl, args...)
 	e.loc = c.node.Location
 	return e
 }

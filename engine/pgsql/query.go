@@ -76,6 +76,8 @@ type EngineFunc struct {
 	SetOf bool
 	// Strict functions return NULL when an argument is NULL.
 	Strict bool
+	// PerRow functions may be called with values of rows, through the scalar RowCall; others once an execution, before the query.
+	PerRow bool
 }
 
 // Resolver is what Analyze asks of its caller. All names come as PostgreSQL folded them.
