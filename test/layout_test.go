@@ -80,6 +80,7 @@ var importRules = []struct {
 	{"engine/pgsql", []string{"internal/", "engine/pgsql"}, []string{"github.com/duckdb/"}, "rewriting is a pure function over syntax trees"},
 	{"engine/pgcatalog", []string{"internal/", "engine/pgsql", "engine/pgcatalog"}, []string{"github.com/duckdb/"}, "system catalogs are data and SQL text; engine/duck runs it"},
 	{"engine/duck", []string{"internal/", "engine/duck"}, []string{"github.com/pganalyze/"}, "the one place that knows DuckDB knows no SQL session"},
+	{"engine/lockmgr", nil, cgoModules, "who waits for whom is a question about tags and modes alone"},
 	{"sqlfuncs", []string{"internal/", "catalog", "liveset", "warehouse", "changelog", "lookup", "lineage"}, cgoModules, "an SQL function is a signature, checks and a call into a core"},
 	{"engine", []string{"internal/", "pgwire", "engine/", "sqlfuncs", "catalog", "liveset", "warehouse", "changelog", "lookup", "lineage"}, []string{"github.com/duckdb/"}, "engine knows both sides, DuckDB through engine/duck only"},
 }
