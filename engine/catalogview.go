@@ -56,9 +56,6 @@ func (v *catalogView) Settings() []pgcatalog.Setting {
 
 func (v *catalogView) Activity() []pgcatalog.Backend { return v.s.gw.activity() }
 
-// Locks is empty: a reader pins a cut and a writer is checked at commit, so nobody waits for a lock.
-func (v *catalogView) Locks() []pgcatalog.Lock { return nil }
-
 func (v *catalogView) PreparedStatements() []pgcatalog.PreparedStatement {
 	var out []pgcatalog.PreparedStatement
 	for _, st := range v.s.startup.Prepared.All() {
@@ -115,7 +112,7 @@ func (s *session) newCatalogSnapshot() *pgcatalog.Snapshot {
 func (gw *Gateway) objects(tx *warehouse.Tx) *pgcatalog.Objects {
 	const owner = 10
 	o := &pgcatalog.Objects{
-		Databases: []pgcatalog.Database{{OID: 16383, Name: gw.database, Owner: owner}},
+		Databases: []pgcatalog.Database{{OID: databaseOID, Name: gw.database, Owner: owner}},
 		Roles:     gw.catalogRoles(),
 		Functions: skadeFunctions(),
 	}

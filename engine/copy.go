@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nordisk/skade-pg/engine/lockmgr"
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgcopy"
 	"github.com/nordisk/skade-pg/internal/pgerr"
@@ -237,6 +238,13 @@ func (s *session) copyFrom(ctx context.Context, w pgwire.Writer, u *pgsql.Copy) 
 		return 0, err
 	}
 	into, err := s.copyTarget(ctx, u)
+	if err != nil {
+		return 0, err
+	}
+	waited, err := s.lockTable(ctx, into.t, lockmgr.RowExclusive, s.lockOptions())
+	if err == nil && waited && s.freshen() {
+		into, err = s.copyTarget(ctx, u)
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -91,6 +91,9 @@ func (s *session) ddlCommand(b binding) (commandFunc, error) {
 		if err := s.tx.writable(b.p.stmt.Tag); err != nil {
 			return "", err
 		}
+		if err := s.lockDefined(ctx, b.p.util); err != nil {
+			return "", err
+		}
 		mark := s.tx.warehouseTx().Savepoint()
 		tag, err := run(ctx, w)
 		if err != nil {

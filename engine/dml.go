@@ -82,10 +82,11 @@ func (s *session) runDML(ctx context.Context, b binding, w pgwire.Writer) (*dmlR
 	if err := s.tx.writable(command); err != nil {
 		return nil, err
 	}
-	t, err := s.table(ctx, target.Handle.(*handle).table)
+	t, err := s.lockForWrite(ctx, b.p, target)
 	if err != nil {
 		return nil, err
 	}
+	q = b.p.query // analysed again, perhaps
 	mark := s.tx.wh.Savepoint()
 	var res *dmlResult
 	switch {

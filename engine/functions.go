@@ -37,6 +37,7 @@ func init() {
 		{sqlfuncs.Function{Name: "pg_terminate_backend", Args: []sqlfuncs.Arg{arg("pid", pgtype.Int4)}, Returns: pgtype.Bool, Strict: true}, terminateBackend, true},
 		{sqlfuncs.Function{Name: "pg_sleep", Args: []sqlfuncs.Arg{arg("seconds", pgtype.Float8)}, Returns: pgtype.Void, Strict: true}, pgSleep, true},
 	}
+	sessionFunctions = append(sessionFunctions, advisoryFunctions()...)
 }
 
 func void() *sqlfuncs.Value { return &sqlfuncs.Value{OID: pgtype.Text, Text: ""} }

@@ -16,6 +16,7 @@ import (
 	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/changelog"
 	"github.com/nordisk/skade-pg/engine/duck"
+	"github.com/nordisk/skade-pg/engine/lockmgr"
 	"github.com/nordisk/skade-pg/engine/pgcatalog"
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgerr"
@@ -68,6 +69,7 @@ type Gateway struct {
 	roles                               []string
 	started                             time.Time
 	redos                               *redoLocks
+	locks                               lockmgr.Manager
 	retention                           Retention
 
 	mu struct {

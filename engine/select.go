@@ -36,6 +36,9 @@ func (p *queryPortal) open(ctx context.Context, w pgwire.Writer) (rowSource, err
 	if p.s.tx != nil {
 		p.s.tx.queried = true
 	}
+	if err := p.s.awaitReadable(ctx, p.b.p); err != nil {
+		return nil, err
+	}
 	for _, n := range p.b.p.query.Notices {
 		w.Notice(notice(n))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/engine/duck"
+	"github.com/nordisk/skade-pg/engine/lockmgr"
 	"github.com/nordisk/skade-pg/engine/pgcatalog"
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgerr"
@@ -33,6 +34,7 @@ type session struct {
 	reported   map[string]string // ParameterStatus values the client has
 	reportedAt int               // version of gucs that reported was compared with
 	conns      connSet
+	owner      *lockmgr.Owner // of the session's locks
 	idleTimer  *time.Timer
 	catalogID  string // binding of the catalog functions
 	releaseCat func()
@@ -64,7 +66,7 @@ func (gw *Gateway) NewSession(ctx context.Context, st pgwire.Startup) (pgwire.Se
 	s := &session{
 		gw: gw, startup: st, gucs: newGUCs(), started: time.Now(),
 		cursors:  map[string]*cursor{},
-		listener: newListener(st.Identity, st.PID, st.Wire),
+		listener: newListener(st.Identity, st.PID, st.Wire), owner: gw.locks.Owner(st.PID),
 	}
 	s.gucs.base["session_authorization"] = st.Identity.User
 	s.gucs.base["is_superuser"] = onOff(gw.isSuperuser(st.Identity.User))
@@ -242,6 +244,7 @@ func (s *session) Sync(ctx context.Context) error {
 func (s *session) Fail(err error) {
 	if s.tx != nil {
 		s.tx.failed = true
+		s.releaseLocks(true)
 	}
 }
 
@@ -305,6 +308,7 @@ func (s *session) Close() error {
 	for name := range s.cursors {
 		s.dropCursor(name)
 	}
+	s.owner.ReleaseAll()
 	s.conns.close()
 	s.releaseCat()
 	return err

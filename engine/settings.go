@@ -65,6 +65,7 @@ var settings = []setting{
 	enumSetting("default_table_access_method", "heap", "Sets the default table access method for new tables.", "heap"),
 	stringSetting("default_tablespace", "", "Sets the default tablespace to create tables and indexes in."),
 	boolSetting("default_transaction_deferrable", "off", "Sets the default deferrable status of new transactions."),
+	intSetting("deadlock_timeout", "1000", "ms", 1, 2147483647, "Sets the time to wait on a lock before checking for deadlock."),
 	enumSetting("default_transaction_isolation", "repeatable read", "Sets the transaction isolation level of each new transaction.", isolationLevels...),
 	reported(boolSetting("default_transaction_read_only", "off", "Sets the default read-only status of new transactions.")),
 	boolSetting("enable_hashagg", "on", "Enables the planner's use of hashed aggregation plans."),

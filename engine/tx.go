@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nordisk/skade-pg/engine/lockmgr"
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/pgwire"
@@ -43,6 +44,7 @@ type savepoint struct {
 	notifies int
 	listens  int
 	wrote    bool
+	locks    lockmgr.Mark
 }
 
 // listenOp is LISTEN or UNLISTEN, done at commit.
@@ -140,6 +142,7 @@ func (s *session) endTx(ctx context.Context, commit bool) error {
 		err = errors.Join(err, t.wh.Rollback())
 	}
 	ok := commit && err == nil
+	s.releaseLocks(false) // only now: whoever waited finds what was committed
 	s.tx = nil
 	s.pinned.Store(nil)
 	s.gucs.end(ok)
@@ -212,7 +215,7 @@ func (s *session) transaction(ctx context.Context, w pgwire.Writer, u *pgsql.Tra
 	t := s.tx
 	switch u.Op {
 	case "savepoint":
-		sp := savepoint{name: u.Savepoint, gucLevel: len(s.gucs.saved), notifies: len(t.notifies), listens: len(t.listens), wrote: t.wrote}
+		sp := savepoint{name: u.Savepoint, gucLevel: len(s.gucs.saved), notifies: len(t.notifies), listens: len(t.listens), wrote: t.wrote, locks: s.owner.Mark()}
 		if t.wh != nil {
 			sp.mark, sp.hasMark = t.wh.Savepoint(), true
 		}
@@ -243,6 +246,7 @@ func (s *session) transaction(ctx context.Context, w pgwire.Writer, u *pgsql.Tra
 	t.notifies, t.listens = t.notifies[:sp.notifies], t.listens[:sp.listens]
 	t.wrote = sp.wrote
 	t.failed = false
+	s.owner.ReleaseTo(sp.locks)
 	return "ROLLBACK", nil
 }
 

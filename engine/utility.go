@@ -276,19 +276,6 @@ func (s *session) sqlPrepared(name string) (*prepared, error) {
 	return p, nil
 }
 
-// lockTables checks that the tables exist; under snapshot isolation with first committer wins a lock protects nothing more.
-func (s *session) lockTables(ctx context.Context, u *pgsql.Lock) error {
-	if !s.tx.explicit {
-		return pgerr.New(pgerr.NoActiveSQLTransaction, "LOCK TABLE can only be used in transaction blocks")
-	}
-	for _, n := range u.Tables {
-		if _, err := s.findTable(ctx, n); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // vacuum compacts the named tables, or every table. ANALYZE has nothing to gather: bounds and counts are exact in the manifests.
 func (s *session) vacuum(ctx context.Context, w pgwire.Writer, u *pgsql.Vacuum) (string, error) {
 	if u.Analyze {
@@ -316,7 +303,7 @@ func (s *session) vacuum(ctx context.Context, w pgwire.Writer, u *pgsql.Vacuum) 
 		}
 	}
 	for _, id := range idents {
-		if err := s.gw.maintain(ctx, slices.Clone(id)); err != nil {
+		if err := s.vacuumTable(ctx, slices.Clone(id)); err != nil {
 			return "", err
 		}
 	}

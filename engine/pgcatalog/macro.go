@@ -56,7 +56,7 @@ var macros = []macro{
 	simple("pg_tablespace_location", textT, form("CASE WHEN skade_p0 IS NOT NULL THEN '' END", oidT)),
 	simple("pg_relation_filepath", textT, form("CAST(NULL AS VARCHAR)", oidT)),
 	simple("pg_filenode_relation", pgtype.RegClass, form("CAST(skade_p1 AS BIGINT)", oidT, oidT)),
-	simple("pg_blocking_pids", pgtype.Int4Array, form("CAST([] AS INTEGER[])", int4T)),
+	simple("pg_blocking_pids", pgtype.Int4Array, form("CAST(skade_pg.blocking_pids_of(skade_p0) AS INTEGER[])", int4T)),
 	simple("pg_safe_snapshot_blocking_pids", pgtype.Int4Array, form("CAST([] AS INTEGER[])", int4T)),
 	simple("txid_current_if_assigned", pgtype.Int8, form("CAST(NULL AS BIGINT)")),
 	simple("pg_stat_get_live_tuples", pgtype.Int8, form("CAST(0 AS BIGINT)", oidT)),

@@ -14,6 +14,8 @@ type Session interface {
 	Settings() []Setting
 	Activity() []Backend
 	Locks() []Lock
+	// Blockers are the pids that a session waits for.
+	Blockers(pid int32) []int32
 	PreparedStatements() []PreparedStatement
 	Cursors() []Cursor
 }
@@ -63,6 +65,13 @@ type Lock struct {
 	PID      int32
 	Mode     string
 	Granted  bool
+	// VirtualXID is set for a transaction's lock on itself.
+	VirtualXID string
+	// Advisory locks have a number in two halves, or two numbers (ObjSubID 2).
+	Advisory       bool
+	ClassID, ObjID uint32
+	ObjSubID       uint16
+	WaitStart      time.Time // zero is NULL
 }
 
 // PreparedStatement is a row of pg_prepared_statements.

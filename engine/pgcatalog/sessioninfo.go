@@ -1,6 +1,8 @@
 package pgcatalog
 
 import (
+	"strconv"
+
 	"github.com/nordisk/skade-pg/internal/pgtype"
 )
 
@@ -41,6 +43,15 @@ var sessionFunctions = []function{
 	info("pg_current_xact_id", kInt8, func(i SessionInfo) any { return i.TransactionID }).as(xid8Type),
 	info("pg_client_encoding", kName, func(SessionInfo) any { return "UTF8" }),
 	info("getdatabaseencoding", kName, func(SessionInfo) any { return "UTF8" }),
+	{name: "blocking_pids_of", args: []kind{kInt4}, result: kTexts, run: func(sc *scope, a []any) (any, error) {
+		out := []string{}
+		if sc.session != nil {
+			for _, pid := range sc.session.Blockers(a[0].(int32)) {
+				out = append(out, strconv.Itoa(int(pid)))
+			}
+		}
+		return out, nil
+	}},
 	{name: "current_schema", result: kName, run: func(sc *scope, _ []any) (any, error) {
 		if sc.session == nil {
 			return nil, nil

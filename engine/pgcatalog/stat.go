@@ -1,5 +1,7 @@
 package pgcatalog
 
+import "strconv"
+
 func tablesRows(s *Snapshot, w *rows) {
 	w.columns("schemaname", "tablename", "tableowner", "hasindexes", "hasrules", "hastriggers", "rowsecurity")
 	for i := range s.objects.Relations {
@@ -110,9 +112,13 @@ func activityRows(s *Snapshot, session Session, w *rows) {
 }
 
 func lockRows(_ *Snapshot, session Session, w *rows) {
-	w.set("fastpath", true).columns("locktype", "database", "relation", "pid", "mode", "granted")
+	w.set("fastpath", false).columns("locktype", "database", "relation", "virtualxid", "classid", "objid", "objsubid", "virtualtransaction", "pid", "mode", "granted", "waitstart")
 	for _, l := range session.Locks() {
-		w.add(l.LockType, nonZero(l.Database), nonZero(l.Relation), l.PID, l.Mode, l.Granted)
+		var class, obj, sub any
+		if l.Advisory {
+			class, obj, sub = l.ClassID, l.ObjID, int16(l.ObjSubID)
+		}
+		w.add(l.LockType, nonZero(l.Database), nonZero(l.Relation), null(l.VirtualXID), class, obj, sub, strconv.Itoa(int(l.PID))+"/1", l.PID, l.Mode, l.Granted, l.WaitStart)
 	}
 }
 

@@ -242,7 +242,6 @@ pg_sleep(float8)             skade_sleep($1)
 hashtext(text)               CAST(hash($1) % 2147483647 AS INTEGER)
 inet_client_addr()           skade_pg.inet_client_addr()
 pg_current_xact_id()         skade_pg.pg_current_xact_id()
-pg_advisory_unlock_all()     CAST('' AS VARCHAR)
 pg_stat_reset()              CAST('' AS VARCHAR)
 `
 

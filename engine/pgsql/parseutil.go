@@ -65,7 +65,7 @@ func Utility(stmt *Stmt) (out any, err error) {
 	case *pg_query.Node_CommentStmt:
 		return az.comment(x.CommentStmt), nil
 	case *pg_query.Node_LockStmt:
-		l := &Lock{}
+		l := &Lock{Mode: int(x.LockStmt.Mode), NoWait: x.LockStmt.Nowait}
 		for _, n := range x.LockStmt.Relations {
 			l.Tables = append(l.Tables, az.qname(n.GetRangeVar()))
 		}

@@ -224,8 +224,12 @@ type Comment struct {
 	Text   *string
 }
 
-// Lock is LOCK TABLE: accepted inside a transaction, without effect.
-type Lock struct{ Tables []QName }
+// Lock is LOCK TABLE. Mode is PostgreSQL's number of the lock mode: 1 (ACCESS SHARE) to 8 (ACCESS EXCLUSIVE).
+type Lock struct {
+	Tables []QName
+	Mode   int
+	NoWait bool
+}
 
 // Vacuum is VACUUM and ANALYZE.
 type Vacuum struct {
