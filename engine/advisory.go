@@ -35,7 +35,7 @@ var advisoryCalls = []advisoryCall{
 
 // advisoryFunctions are all of them, each with a bigint and with two integers.
 func advisoryFunctions() []*sessionFunction {
-	out := []*sessionFunction{{sqlfuncs.Function{Name: "pg_advisory_unlock_all", Returns: pgtype.Void}, func(_ context.Context, s *session, _ []*sqlfuncs.Value) (*sqlfuncs.Value, error) {
+	out := []*sessionFunction{{Function: sqlfuncs.Function{Name: "pg_advisory_unlock_all", Returns: pgtype.Void}, call: func(_ context.Context, s *session, _ []*sqlfuncs.Value) (*sqlfuncs.Value, error) {
 		s.owner.ReleaseSession()
 		return void(), nil
 	}}}
@@ -45,7 +45,7 @@ func advisoryFunctions() []*sessionFunction {
 			returns = pgtype.Bool
 		}
 		for _, args := range [][]sqlfuncs.Arg{{arg("", pgtype.Int8)}, {arg("", pgtype.Int4), arg("", pgtype.Int4)}} {
-			out = append(out, &sessionFunction{sqlfuncs.Function{Name: c.name, Args: args, Returns: returns, Strict: true}, c.call})
+			out = append(out, &sessionFunction{Function: sqlfuncs.Function{Name: c.name, Args: args, Returns: returns, Strict: true}, call: c.call})
 		}
 	}
 	return out
