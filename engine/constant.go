@@ -1,15 +1,14 @@
 package engine
 
 import (
-	"encoding/hex"
-	"fmt"
-	"strings"
-
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/iceberg-go"
 
 	"github.com/nordisk/skade-pg/engine/pgsql"
+	"github.com/nordisk/skade-pg/internal/parquetio"
 	"github.com/nordisk/skade-pg/internal/pgcopy"
 	"github.com/nordisk/skade-pg/internal/pgenc"
+	"github.com/nordisk/skade-pg/internal/pgerr"
 )
 
 // constantRows makes INSERT … VALUES of constants and parameters into a batch without DuckDB. ok is false when the statement
@@ -73,30 +72,14 @@ func argField(a *pgsql.Arg, args []value, st pgenc.Style) (pgcopy.Field, error) 
 	return pgcopy.Field{Data: data}, err
 }
 
-// defaultLiteral writes a column's initial default as a SQL literal; nil for none.
-func defaultLiteral(v any) *string {
-	quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
-	var out string
-	switch x := v.(type) {
-	case nil:
-		return nil
-	case string:
-		out = quote(x)
-	case []byte:
-		out = "'" + blobEscape(x) + "'::BLOB"
-	case bool, int, int32, int64, float32, float64:
-		out = fmt.Sprint(x)
-	default:
-		out = quote(fmt.Sprint(v))
+// defaultText is a column's initial default as text that casts to its DuckDB type; nil for none.
+func defaultText(f iceberg.NestedField) (*string, error) {
+	if f.InitialDefault == nil {
+		return nil, nil
 	}
-	return &out
-}
-
-// blobEscape writes bytes as DuckDB's blob literal has them: \xAB each.
-func blobEscape(b []byte) string {
-	var sb strings.Builder
-	for _, c := range b {
-		sb.WriteString(`\x` + strings.ToUpper(hex.EncodeToString([]byte{c})))
+	text, err := parquetio.DefaultText(f.Type, f.InitialDefault)
+	if err != nil {
+		return nil, pgerr.Newf(pgerr.DataCorrupted, "the initial default of column \"%s\" cannot be read", f.Name).WithCause(err)
 	}
-	return sb.String()
+	return &text, nil
 }

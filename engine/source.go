@@ -223,7 +223,11 @@ func (s *session) tableItem(ctx context.Context, r *rendered, use *pgsql.RelUse,
 		}
 		f := fields[c]
 		oid, mod := pgtype.FromIceberg(f, props)
-		scan.Columns = append(scan.Columns, duck.ScanColumn{FieldID: f.ID, Name: f.Name, DuckType: pgtype.DuckStorageName(oid, mod), Default: defaultLiteral(f.InitialDefault)})
+		def, err := defaultText(f)
+		if err != nil {
+			return "", err
+		}
+		scan.Columns = append(scan.Columns, duck.ScanColumn{FieldID: f.ID, Name: f.Name, DuckType: pgtype.DuckStorageName(oid, mod), Default: def})
 	}
 	plan := scanPlan{name: use.Relation.Schema + "." + use.Relation.Name}
 	keep := pruner(sc, use, s, args)

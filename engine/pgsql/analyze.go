@@ -31,6 +31,9 @@ type analyzer struct {
 	noParams bool
 	// names are the unqualified relation names that were resolved, for NormalizeView.
 	names []resolvedName
+	// viewRels are the views that the statement names itself; stars are its expanded stars, for NormalizeView.
+	viewRels []*Relation
+	stars    []expandedStar
 }
 
 type paramState struct {
@@ -57,6 +60,7 @@ type relEntry struct {
 	alias string // t1
 	used  map[int]bool
 	preds []pendingPred
+	depth int // how many views it is inside of
 }
 
 // markUsed is called when a column is bound and when it is written.
@@ -140,7 +144,7 @@ func (az *analyzer) alias() string {
 func (az *analyzer) addRel(rel *Relation, alias string, loc int32) *relEntry {
 	e := &relEntry{
 		use:   &RelUse{Relation: rel, Alias: alias, Loc: az.src.position(loc)},
-		index: len(az.rels), alias: az.alias(), used: map[int]bool{},
+		index: len(az.rels), alias: az.alias(), used: map[int]bool{}, depth: az.views,
 	}
 	az.rels = append(az.rels, e)
 	return e

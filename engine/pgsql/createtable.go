@@ -193,65 +193,6 @@ func AnalyzeExpr(text string, typ uint32, mod int32, r Resolver) (q *Query, err 
 	return q, nil
 }
 
-// NormalizeView analyses a view's query and gives its text with schema-qualified names, ready to store, and its columns.
-func NormalizeView(cv *CreateView, r Resolver) (sql string, cols []OutCol, err error) {
-	az := newAnalyzer(cv.Query.src, r, nil)
-	az.noParams = true
-	defer az.rescue(&err)
-	n := az.selectNode(cv.Query.Node, &scope{az: az}, selectOptions{})
-	cols = columnsOf(n.targets)
-	if len(cv.Columns) > len(cols) {
-		return "", nil, pgerr.New(pgerr.SyntaxError, "CREATE VIEW specifies more column names than columns")
-	}
-	seen := map[string]bool{}
-	for i := range cols {
-		if i < len(cv.Columns) {
-			cols[i].Name = cv.Columns[i]
-		}
-		if seen[cols[i].Name] {
-			return "", nil, pgerr.Newf(pgerr.DuplicateColumn, "column %q specified more than once", cols[i].Name)
-		}
-		seen[cols[i].Name] = true
-		if t := catalog().types[cols[i].Type]; t != nil && t.kind == 'p' {
-			return "", nil, pgerr.Newf(pgerr.InvalidTableDefinition, "column %q has pseudo-type %s", cols[i].Name, typeName(cols[i].Type))
-		}
-	}
-	return az.qualify(cv), cols, nil
-}
-
-// qualify puts the schema before every relation name that was found through the search path.
-func (az *analyzer) qualify(cv *CreateView) string {
-	text := az.src.text
-	offset := strings.Index(text, cv.Text)
-	if offset < 0 {
-		return cv.Text
-	}
-	var out strings.Builder
-	last := offset
-	end := offset + len(cv.Text)
-	names := append([]resolvedName(nil), az.names...)
-	sortNames(names)
-	for _, n := range names {
-		b := int(n.begin)
-		if b < last || b >= end || n.schema == "" {
-			continue
-		}
-		out.WriteString(text[last:b])
-		out.WriteString(QuoteIdent(n.schema) + ".")
-		last = b
-	}
-	out.WriteString(text[last:end])
-	return out.String()
-}
-
-func sortNames(names []resolvedName) {
-	for i := 1; i < len(names); i++ {
-		for j := i; j > 0 && names[j].begin < names[j-1].begin; j-- {
-			names[j], names[j-1] = names[j-1], names[j]
-		}
-	}
-}
-
 // QuoteIdent writes a name as SQL: quoted where PostgreSQL's quote_ident would.
 func QuoteIdent(name string) string {
 	plain := name != "" && !(name[0] >= '0' && name[0] <= '9')

@@ -102,6 +102,9 @@ func (s *scope) rangeVar(v *pg_query.RangeVar) *fromItem {
 		s.az.names = append(s.az.names, resolvedName{begin: v.Location, schema: rel.Schema, name: rel.Name})
 	}
 	if rel.Kind == View {
+		if s.az.views == 0 {
+			s.az.viewRels = append(s.az.viewRels, rel)
+		}
 		return s.viewItem(rel, name, colnames, v.Location)
 	}
 	return s.relItem(s.az.addRel(rel, name, v.Location), name, colnames, v.Location)

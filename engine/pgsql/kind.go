@@ -87,6 +87,8 @@ func kindOf(n *pg_query.Node) (Kind, string) {
 		case pg_query.ObjectType_OBJECT_TABLE, pg_query.ObjectType_OBJECT_VIEW, pg_query.ObjectType_OBJECT_SCHEMA:
 			return AlterStmt, "ALTER " + objectName(s.RenameStmt.RenameType)
 		case pg_query.ObjectType_OBJECT_COLUMN:
+			return AlterStmt, "ALTER " + objectName(s.RenameStmt.RelationType)
+		case pg_query.ObjectType_OBJECT_TABCONSTRAINT:
 			return AlterStmt, "ALTER TABLE"
 		}
 		return Refused, "ALTER " + objectName(s.RenameStmt.RenameType)

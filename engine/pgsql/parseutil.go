@@ -267,9 +267,9 @@ func (az *analyzer) with(opts []*pg_query.Node) map[string]string {
 	out := map[string]string{}
 	for _, n := range opts {
 		d := n.GetDefElem()
-		name := strings.ToLower(d.Defname)
+		name := d.Defname // as written: an Iceberg property in quotes keeps its letters
 		if d.Defnamespace != "" {
-			name = strings.ToLower(d.Defnamespace) + "." + name
+			name = d.Defnamespace + "." + name
 		}
 		if _, dup := out[name]; dup {
 			az.fail(pgerr.InvalidParameterValue, d.Location, "parameter %q specified more than once", name)
@@ -372,48 +372,6 @@ func (az *analyzer) comment(c *pg_query.CommentStmt) *Comment {
 	}
 	return out
 }
-
-// alter recognises ALTER statements. Renames are returned; the rest is refused by name.
-func (az *analyzer) alter(stmt *Stmt) (any, error) {
-	switch x := stmt.Node.GetNode().(type) {
-	case *pg_query.Node_RenameStmt:
-		r := x.RenameStmt
-		out := &Alter{What: strings.ToLower(objectName(r.RenameType)), NewName: r.Newname, Action: "rename", IfExists: r.MissingOk}
-		switch r.RenameType {
-		case pg_query.ObjectType_OBJECT_COLUMN:
-			out.What, out.Action, out.Column = strings.ToLower(objectName(r.RelationType)), "rename column", r.Subname
-			out.Name = az.qname(r.Relation)
-		case pg_query.ObjectType_OBJECT_SCHEMA:
-			out.Name = QName{Name: r.Subname}
-		default:
-			out.Name = az.qname(r.Relation)
-		}
-		return out, nil
-	case *pg_query.Node_AlterObjectSchemaStmt:
-		a := x.AlterObjectSchemaStmt
-		if a.Relation == nil {
-			return nil, refusedError(stmt)
-		}
-		return &Alter{What: strings.ToLower(objectName(a.ObjectType)), Name: az.qname(a.Relation), NewName: a.Newschema, Action: "set schema", IfExists: a.MissingOk}, nil
-	case *pg_query.Node_AlterTableStmt:
-		t := x.AlterTableStmt
-		e := pgerr.Newf(pgerr.FeatureNotSupported, "%s %s is not supported", stmt.Tag, alterAction(t))
-		return nil, e
-	}
-	return nil, refusedError(stmt)
-}
-
-func alterAction(t *pg_query.AlterTableStmt) string {
-	if len(t.Cmds) == 0 {
-		return ""
-	}
-	name := t.Cmds[0].GetAlterTableCmd().GetSubtype().String()
-	return strings.ToUpper(alterWords.Replace(strings.TrimPrefix(name, "AT_")))
-}
-
-var alterWords = strings.NewReplacer("AddColumn", "ADD COLUMN", "DropColumn", "DROP COLUMN", "AlterColumnType", "ALTER COLUMN TYPE", "ColumnDefault", "ALTER COLUMN SET DEFAULT",
-	"DropNotNull", "ALTER COLUMN DROP NOT NULL", "SetNotNull", "ALTER COLUMN SET NOT NULL", "AddConstraint", "ADD CONSTRAINT", "DropConstraint", "DROP CONSTRAINT",
-	"ChangeOwner", "OWNER TO", "SetRelOptions", "SET", "ResetRelOptions", "RESET", "EnableRowSecurity", "ENABLE ROW LEVEL SECURITY", "_", " ")
 
 // types of serial columns.
 var serialTypes = map[string]uint32{

@@ -325,6 +325,7 @@ func (s *scope) expandStar(loc int32) []*target {
 	if !visible {
 		s.az.fail(pgerr.SyntaxError, loc, "SELECT * with no tables specified is not valid")
 	}
+	s.az.noteStar(loc, s.ns...)
 	return out
 }
 

@@ -69,6 +69,7 @@ func (s *scope) expandStarRef(ref *pg_query.ColumnRef) []*target {
 	if it == nil {
 		s.missingItem(schema, name, ref.Location)
 	}
+	s.az.noteStar(ref.Location, it)
 	return s.expandItem(it, lvl, ref.Location)
 }
 

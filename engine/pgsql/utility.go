@@ -236,13 +236,3 @@ type Vacuum struct {
 	Analyze bool // the ANALYZE statement
 	Tables  []QName
 }
-
-// Alter is a recognised ALTER statement; Utility returns it with an error only where no release supports it.
-type Alter struct {
-	What     string // "table", "view", "schema"
-	Name     QName
-	NewName  string // RENAME TO
-	Column   string // RENAME COLUMN
-	Action   string // "rename", "rename column", "set schema" (NewName is the schema)
-	IfExists bool
-}

@@ -67,7 +67,7 @@ func TestCreateTableStatement(t *testing.T) {
 	c := utility(t, `create table if not exists sales.x (id bigint primary key, n numeric(12,2) not null default 1.5 + 1, v varchar(20), t text[] default '{}', "Q q" timestamptz default now()) with (format_version = 3, "Write.X" = 'y')`).(*CreateTable)
 	require.Equal(t, []string{"id"}, c.PrimaryKey)
 	require.True(t, c.IfNotExists && c.Columns[0].NotNull && c.Columns[1].NotNull)
-	require.Equal(t, map[string]string{"format_version": "3", "write.x": "y"}, c.With)
+	require.Equal(t, map[string]string{"format_version": "3", "Write.X": "y"}, c.With)
 	require.Equal(t, "1.5 + 1", c.Columns[1].Default)
 	require.Equal(t, int32(786438), c.Columns[1].Mod)
 	require.Equal(t, uint32(1009), c.Columns[3].Type)
@@ -160,4 +160,41 @@ func TestTemplates(t *testing.T) {
 	for name := range aggregates {
 		require.NotEmpty(t, catalog().procs[name], name)
 	}
+}
+
+func TestAlterTableUtility(t *testing.T) {
+	a := utility(t, `alter table if exists only s.t add column if not exists c int not null default 1 + 1, drop column d cascade, alter e type bigint using e * 2,
+		alter f set default 'x', alter f drop default, add constraint k primary key (a, b), drop constraint if exists k, set (format_version = 3, "a.B" = 'v'), reset (partitioning), owner to me`).(*AlterTable)
+	require.Equal(t, QName{Schema: "s", Name: "t", Loc: 28}, a.Name)
+	require.True(t, a.IfExists)
+	var kinds []AlterKind
+	for _, x := range a.Actions {
+		kinds = append(kinds, x.Do)
+	}
+	require.Equal(t, []AlterKind{AddColumn, DropColumn, AlterColumnType, SetDefault, DropDefault, AddConstraint, DropConstraint, SetOptions, ResetOptions, OwnerTo}, kinds)
+	require.Equal(t, "1 + 1", a.Actions[0].Def.Default)
+	require.True(t, a.Actions[0].Missing && a.Actions[0].Def.NotNull && a.Actions[1].Cascade && a.Actions[6].Missing)
+	require.Equal(t, "e * 2", a.Actions[2].Using)
+	require.Equal(t, []string{"a", "b"}, a.Actions[5].Constraints.PrimaryKey)
+	require.Equal(t, map[string]string{"format_version": "3", "a.B": "v"}, a.Actions[7].Options)
+	require.Equal(t, &Alter{What: "table", Name: QName{Name: "t", Loc: 13}, Column: "a", NewName: "b", Action: "rename column"}, utility(t, "alter table t rename a to b"))
+	require.Equal(t, &Alter{What: "view", Name: QName{Name: "v", Loc: 12}, NewName: "s", Action: "set schema"}, utility(t, "alter view v set schema s"))
+}
+
+// TestRetarget changes what a stored view names, and nothing else.
+func TestRetarget(t *testing.T) {
+	old := QName{Schema: "s", Name: "t"}
+	for sql, want := range map[string]string{
+		"SELECT a FROM s.t":                             `SELECT a FROM s.u AS t`,
+		"SELECT x.a FROM s.t AS x JOIN r.t ON true":     `SELECT x.a FROM s.u AS x JOIN r.t ON true`,
+		"SELECT x.a FROM s.t x(a, b), s.t -- s.t\n":     "SELECT x.a FROM s.u AS x(a, b), s.u AS t -- s.t\n",
+		`SELECT 's.t' FROM (SELECT 1 FROM "s" . "t") y`: `SELECT 's.t' FROM (SELECT 1 FROM s.u AS t) y`,
+	} {
+		got, err := Retarget(sql, old, QName{Schema: "s", Name: "u"}, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	got, err := Retarget("SELECT a FROM s.t, s.t x(p)", old, old, func(names []string) []string { return append(names, []string{"a", "b"}[len(names):]...) })
+	require.NoError(t, err)
+	require.Equal(t, "SELECT a FROM s.t AS t(a, b), s.t AS x(p, b)", got)
 }

@@ -113,7 +113,7 @@ func (r *Reader) makePlan(ctx context.Context, sc *iceberg.Schema, nm iceberg.Na
 		case ff == nil:
 			c := planColumn{from: fromNowhere}
 			if f.InitialDefault != nil {
-				if c.def, err = defaultValue(ctx, f); err != nil {
+				if c.def, err = defaultValue(f, as.Field(i).Type); err != nil {
 					return nil, fmt.Errorf("initial default of %s: %w", f.Name, err)
 				}
 			}
@@ -171,23 +171,16 @@ func (r *Reader) planNested(fields []iceberg.NestedField, leaves []int, nm icebe
 }
 
 // defaultValue is a field's initial default as an array of one value.
-func defaultValue(ctx context.Context, f iceberg.NestedField) (arrow.Array, error) {
-	f.Required = false
-	one := iceberg.NewSchema(0, f)
-	none := arrow.NewSchema(nil, nil)
-	empty := array.NewRecordBatch(none, nil, 1)
-	defer empty.Release()
-	rec, err := table.ToRequestedSchema(ctx, one, iceberg.NewSchema(0), empty, nestedOptions())
-	if err != nil {
-		return nil, err
+func defaultValue(f iceberg.NestedField, dt arrow.DataType) (a arrow.Array, err error) {
+	defer func() { // a literal of another type than the field's
+		if r := recover(); r != nil {
+			a, err = nil, fmt.Errorf("%v", r)
+		}
+	}()
+	if a, err = defaultArray(f.Type, f.InitialDefault, dt); a == nil && err == nil {
+		err = fmt.Errorf("a column of type %s cannot have one", f.Type)
 	}
-	defer rec.Release()
-	c := rec.Column(0)
-	if c.Len() != 1 {
-		return nil, fmt.Errorf("default has %d values", c.Len())
-	}
-	c.Retain()
-	return c, nil
+	return a, err
 }
 
 func nestedOptions() table.SchemaOptions {

@@ -252,7 +252,7 @@ alter system set x = 1
 alter database d set x = 1
 alter role r set x = 1
 alter extension e update
-alter table t add column x int
+alter table t enable row level security
 alter table t enable row level security
 alter default privileges grant select on tables to public
 drop function f()
