@@ -25,7 +25,7 @@ type Request struct {
 }
 
 // Change is one of CreateNamespace, DropNamespace, UpdateNamespace, CreateTable, RegisterTable, UpdateTable, DropTable,
-// RenameTable, PutObject, DropObject.
+// RenameTable, PutObject, DropObject, or the condition Unchanged.
 type Change interface {
 	apply(ctx context.Context, a *attempt) error
 }

@@ -45,7 +45,7 @@ func advisoryFunctions() []*sessionFunction {
 			returns = pgtype.Bool
 		}
 		for _, args := range [][]sqlfuncs.Arg{{arg("", pgtype.Int8)}, {arg("", pgtype.Int4), arg("", pgtype.Int4)}} {
-			out = append(out, &sessionFunction{Function: sqlfuncs.Function{Name: c.name, Args: args, Returns: returns, Strict: true}, call: c.call})
+			out = append(out, &sessionFunction{Function: sqlfuncs.Function{Name: c.name, Args: args, Returns: returns, Strict: true}, call: c.call, perRow: c.try || c.unlock})
 		}
 	}
 	return out

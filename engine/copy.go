@@ -242,8 +242,10 @@ func (s *session) copyFrom(ctx context.Context, w pgwire.Writer, u *pgsql.Copy) 
 		return 0, err
 	}
 	waited, err := s.lockTable(ctx, into.t, lockmgr.RowExclusive, s.lockOptions())
-	if err == nil && waited && s.freshen() {
-		into, err = s.copyTarget(ctx, u)
+	if err == nil && waited {
+		if _, err = s.freshen(ctx); err == nil {
+			into, err = s.copyTarget(ctx, u)
+		}
 	}
 	if err != nil {
 		return 0, err

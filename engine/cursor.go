@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/pgwire"
@@ -20,12 +21,16 @@ type cursor struct {
 	binary bool
 	made   time.Time
 	pos    int64
+	cut    *catalog.Cut // that it reads, when the transaction has moved on
 }
 
 // declare runs DECLARE. Cursors go forward only: DuckDB streams do.
 func (s *session) declare(b binding, u *pgsql.Declare) error {
 	if !s.tx.explicit && !u.Hold {
 		return pgerr.New(pgerr.NoActiveSQLTransaction, "DECLARE CURSOR can only be used in transaction blocks")
+	}
+	if err := lockingCursor(u, b.p.inner.query.LockRows); err != nil {
+		return err
 	}
 	if u.Scroll {
 		return pgerr.New(pgerr.FeatureNotSupported, "SCROLL cursors are not supported").WithHint("Declare the cursor without SCROLL and fetch forward.")

@@ -109,7 +109,7 @@ func (s *session) ddlCommand(b binding) (commandFunc, error) {
 		if err != nil {
 			return "", err
 		}
-		return s.remember(ctx, b, "", tag, func(ctx context.Context) (string, error) { return whole(ctx, w) })
+		return s.remember(ctx, b, tag, func(ctx context.Context) (string, error) { return whole(ctx, w) })
 	}, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/nordisk/skade-pg/engine/lockmgr"
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
@@ -36,8 +37,7 @@ func (s *session) dmlPortal(b binding) pgwire.Portal {
 			if err != nil {
 				return "", err
 			}
-			target, _ := dmlTarget(b.p.query)
-			return s.remember(ctx, b, target.Schema+"."+target.Name, res.tag, func(ctx context.Context) (string, error) {
+			return s.remember(ctx, b, res.tag, func(ctx context.Context) (string, error) {
 				res, err := s.runDML(ctx, b, discardWriter{})
 				if err != nil {
 					return "", err
@@ -86,24 +86,33 @@ func (s *session) runDML(ctx context.Context, b binding, w pgwire.Writer) (*dmlR
 	if err != nil {
 		return nil, err
 	}
-	q = b.p.query // analysed again, perhaps
-	mark := s.tx.wh.Savepoint()
 	var res *dmlResult
-	switch {
-	case q.Insert != nil:
-		res, err = s.insert(ctx, b, t, w)
-	case q.Update != nil:
-		res, err = s.update(ctx, b, t, w)
-	default:
-		res, err = s.delete(ctx, b, t, w)
-	}
-	if err != nil {
-		if rerr := s.tx.wh.RollbackTo(mark); rerr != nil {
-			s.gw.log.Error().Err(rerr).Msg("roll back a failed statement")
+	err = s.settled(ctx, b.p, func() error {
+		if t, err = s.table(ctx, t.Ident()); err != nil {
+			return err
 		}
+		mark := s.tx.wh.Savepoint()
+		if res, err = s.writeRows(ctx, b, t, w); err != nil {
+			if rerr := s.tx.wh.RollbackTo(mark); rerr != nil {
+				s.gw.log.Error().Err(rerr).Msg("roll back a failed statement")
+			}
+		}
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	return res, nil
+}
+
+func (s *session) writeRows(ctx context.Context, b binding, t *warehouse.TxTable, w pgwire.Writer) (*dmlResult, error) {
+	switch q := b.p.query; {
+	case q.Insert != nil:
+		return s.insert(ctx, b, t, w)
+	case q.Update != nil:
+		return s.update(ctx, b, t, w)
+	}
+	return s.delete(ctx, b, t, w)
 }
 
 // storedQuery is a DML query's text with its rows in the types that data files hold: lead columns stay, then the target's columns, then the rest.
@@ -166,7 +175,7 @@ func (s *session) startWrapped(ctx context.Context, b binding, q *pgsql.Query, r
 		return nil, err
 	}
 	streamCtx, cancel := context.WithCancelCause(ctx)
-	d := &duckRows{s: s, cancel: cancel, files: r.files, free: []func(){r.release}}
+	d := &duckRows{s: s, cancel: cancel, files: r.files, posFiles: r.posFiles, free: []func(){r.release}}
 	if d.conn, err = s.conns.take(ctx); err != nil {
 		d.close()
 		return nil, err
@@ -232,6 +241,9 @@ func (s *session) update(ctx context.Context, b binding, t *warehouse.TxTable, _
 		}
 		defer news.Release()
 		n += rec.NumRows()
+		if err := s.lockWrites(ctx, t, olds, news); err != nil {
+			return err
+		}
 		if err := t.Update(ctx, olds, news); err != nil {
 			return err
 		}
@@ -262,6 +274,9 @@ func rowRefs(rec arrow.RecordBatch, files []string) ([]warehouse.RowRef, error) 
 func (s *session) delete(ctx context.Context, b binding, t *warehouse.TxTable, _ pgwire.Writer) (*dmlResult, error) {
 	del := b.p.query.Delete
 	if del.All && b.p.query.Columns == nil {
+		if err := s.lockAllRows(ctx, t, lockmgr.WriteKey); err != nil {
+			return nil, err
+		}
 		n, err := t.Truncate(ctx)
 		return &dmlResult{tag: "DELETE " + itoa(n)}, err
 	}
@@ -273,6 +288,13 @@ func (s *session) delete(ctx context.Context, b binding, t *warehouse.TxTable, _
 	defer d.close()
 	hits := map[int64]*roaring.Bitmap{}
 	err = d.eachBatch(ctx, func(rec arrow.RecordBatch) error {
+		olds, err := rowRefs(rec, d.files)
+		if err != nil {
+			return err
+		}
+		if err := s.lockWrites(ctx, t, olds, nil); err != nil {
+			return err
+		}
 		f, p := rec.Column(0).(*array.Int64), rec.Column(1).(*array.Int64)
 		for i := range int(rec.NumRows()) {
 			bm := hits[f.Value(i)]

@@ -114,6 +114,9 @@ func MapError(err error) error {
 		e.Constraint, e.Schema, e.Table = dup.Constraint, dup.Schema, dup.Table
 		return e
 	}
+	if e := conflictError(err); e != nil {
+		return e
+	}
 	var nn *warehouse.NotNullError
 	if errors.As(err, &nn) {
 		e := pgerr.Newf(pgerr.NotNullViolation, "null value in column \"%s\" of relation \"%s\" violates not-null constraint", nn.Column, nn.Table)
@@ -149,6 +152,27 @@ func MapError(err error) error {
 		return e
 	}
 	return pgerr.New(pgerr.InternalError, "internal error").WithCause(err)
+}
+
+// conflictError tells which table a transaction lost a race for, and how; nil when err is no such error.
+func conflictError(err error) *pgerr.Error {
+	var lost *warehouse.ConflictError
+	if errors.As(err, &lost) {
+		e := pgerr.New(pgerr.SerializationFailure, "could not serialize access due to concurrent update").
+			WithDetail("Table \"%s.%s\": %s.", lost.Schema, lost.Table, lost.Reason).WithHint("Retry the transaction.").WithCause(err)
+		e.Schema, e.Table = lost.Schema, lost.Table
+		return e
+	}
+	var read *catalog.ChangedError
+	if errors.As(err, &read) {
+		schema, name := schemaOf(read.Ident), read.Ident[len(read.Ident)-1]
+		e := pgerr.New(pgerr.SerializationFailure, "could not serialize access due to read/write dependencies among transactions").
+			WithDetail("Table \"%s.%s\", which the transaction read, %s meanwhile.", schema, name, read.Reason).
+			WithHint("The transaction might succeed if retried.").WithCause(err)
+		e.Schema, e.Table = schema, name
+		return e
+	}
+	return nil
 }
 
 // fileIn finds the file that an error names.

@@ -59,7 +59,7 @@ func (s *session) planOf(ctx context.Context, b binding, u *pgsql.Explain, w pgw
 		root["Relation Name"] = name
 		ex.lines = append(ex.lines, "Key Lookup on "+name)
 	} else {
-		r, err := s.render(ctx, q, b.args, nil)
+		r, err := s.openSources(ctx, q, b.args, nil, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -68,7 +68,6 @@ type Gateway struct {
 	dir, database, address, versionText string
 	roles                               []string
 	started                             time.Time
-	redos                               *redoLocks
 	locks                               lockmgr.Manager
 	retention                           Retention
 
@@ -88,7 +87,6 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 		versionText: fmt.Sprintf("PostgreSQL %s (skade-pg %s)", serverVersion, o.Version),
 	}
 	gw.mu.sessions = map[int32]*session{}
-	gw.redos = newRedoLocks()
 	gw.syscat = pgcatalog.New(pgcatalog.Options{Owner: ownerRole(o.Roles), Database: o.Database})
 	gw.feed = newCommitFeed(o.Catalog, o.Logger)
 	gw.hub = newHub(gw.feed)

@@ -162,6 +162,10 @@ func (op *insertOp) touch(rec arrow.RecordBatch, keyCols []int) error {
 
 // updatePairs computes the new rows from pairs of an existing and a proposed row, and writes them.
 func (op *insertOp) updatePairs(ctx context.Context, rec arrow.RecordBatch, hits []warehouse.KeyHit) error {
+	locked, err := op.s.lockHits(ctx, op.t, rec, hits)
+	if err != nil {
+		return err
+	}
 	existing, err := op.readRows(ctx, hits)
 	if err != nil {
 		return err
@@ -196,10 +200,12 @@ func (op *insertOp) updatePairs(ctx context.Context, rec arrow.RecordBatch, hits
 		}
 		wanted := roaring.New()
 		var olds []warehouse.RowRef
+		var keys []string
 		for i := range int(out.NumRows()) {
 			if keep.IsValid(i) && keep.Value(i) {
 				wanted.Add(uint32(i))
 				olds = append(olds, hits[at+i].Row)
+				keys = append(keys, locked[at+i])
 			}
 		}
 		at += int(out.NumRows())
@@ -208,6 +214,11 @@ func (op *insertOp) updatePairs(ctx context.Context, rec arrow.RecordBatch, hits
 		}
 		news := takeRows(rows, wanted)
 		defer news.Release()
+		if !sameKeys(op.t, news, keys) {
+			if err := op.s.lockWrites(ctx, op.t, olds, news); err != nil {
+				return err
+			}
+		}
 		if err := op.t.Update(ctx, olds, news); err != nil {
 			return err
 		}

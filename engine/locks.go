@@ -51,7 +51,7 @@ func describeTag(t lockmgr.Tag) string {
 	case lockmgr.Rows:
 		return fmt.Sprintf("all rows of relation %d of database %d", t.Rel, databaseOID)
 	case lockmgr.Row:
-		return fmt.Sprintf("row %s of relation %d of database %d", rowName(t.Key), t.Rel, databaseOID)
+		return fmt.Sprintf("row %s of relation %d of database %d", t.Key, t.Rel, databaseOID)
 	}
 	return fmt.Sprintf("advisory lock [%d,%d,%d,%d]", databaseOID, t.Class, t.Object, t.Sub)
 }
@@ -97,16 +97,50 @@ func (s *session) lockTables(ctx context.Context, u *pgsql.Lock) error {
 		return pgerr.New(pgerr.NoActiveSQLTransaction, "LOCK TABLE can only be used in transaction blocks")
 	}
 	mode := lockmgr.Mode(u.Mode)
-	if s.tx.readOnly() && mode > lockmgr.RowShare {
-		return pgerr.New(pgerr.ReadOnlySQLTransaction, "cannot execute LOCK TABLE in a read-only transaction")
-	}
 	if s.tx.wh == nil {
 		defer s.tx.unpin()
 	}
 	opt := s.lockOptions()
 	opt.NoWait = u.NoWait
 	for _, n := range u.Tables {
-		t, err := s.findTable(ctx, n)
+		n.Loc = 0 // PostgreSQL gives no position here
+		t, view, err := s.findRelation(ctx, n)
+		switch {
+		case err != nil:
+			return err
+		case view != nil:
+			err = s.lockView(ctx, n, mode, opt)
+		case t == nil:
+			err = undefinedTable(n)
+		default:
+			_, err = s.lockTable(ctx, t, mode, opt)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lockView locks the tables that a view reads.
+func (s *session) lockView(ctx context.Context, n pgsql.QName, mode lockmgr.Mode, opt lockmgr.Options) error {
+	name := pgsql.QuoteIdent(n.Name)
+	if n.Schema != "" {
+		name = pgsql.QuoteIdent(n.Schema) + "." + name
+	}
+	stmts, err := pgsql.Parse("TABLE " + name)
+	if err != nil {
+		return err
+	}
+	q, err := pgsql.Analyze(stmts[0], &resolver{ctx: ctx, s: s}, nil)
+	if err != nil {
+		return err
+	}
+	for _, use := range q.Relations {
+		if use.Relation.Kind != pgsql.Table {
+			continue
+		}
+		t, err := s.table(ctx, use.Relation.Handle.(*handle).table)
 		if err != nil {
 			return err
 		}
@@ -150,7 +184,10 @@ func (s *session) lockForWrite(ctx context.Context, p *prepared, target *pgsql.R
 		return nil, err
 	}
 	waited, err := s.lockTable(ctx, t, lockmgr.RowExclusive, s.lockOptions())
-	if err != nil || !waited || !s.freshen() {
+	if err != nil || !waited {
+		return t, err
+	}
+	if moved, err := s.freshen(ctx); err != nil || !moved {
 		return t, err
 	}
 	if p != nil {
@@ -163,21 +200,22 @@ func (s *session) lockForWrite(ctx context.Context, p *prepared, target *pgsql.R
 
 // freshen moves the transaction to the newest cut when no earlier statement has seen its present one, or READ COMMITTED allows
 // it. It reports whether the cut may have moved.
-func (s *session) freshen() bool {
+func (s *session) freshen(ctx context.Context) (bool, error) {
 	t := s.tx
 	if !t.movable() || t.wh == nil {
-		return false
+		return false, nil
 	}
 	cut := s.gw.catalog.Cut()
 	if cut.Seq() == t.wh.Cut().Seq() {
-		return false
+		return false, nil
 	}
-	s.pinned.Store(cut)
-	t.wh.SetCut(cut)
+	if err := t.moveTo(ctx, cut); err != nil {
+		return false, err
+	}
 	s.catalog.Lock()
 	s.catalog.snapshot = nil
 	s.catalog.Unlock()
-	return true
+	return true, nil
 }
 
 // movable reports whether the running statement may read a newer cut than the one it began with.
@@ -204,10 +242,13 @@ func (s *session) awaitReadable(ctx context.Context, p *prepared) error {
 		}
 		any = any || waited
 	}
-	if any && s.freshen() {
-		return s.refresh(ctx, p)
+	if !any {
+		return nil
 	}
-	return nil
+	if moved, err := s.freshen(ctx); err != nil || !moved {
+		return err
+	}
+	return s.refresh(ctx, p)
 }
 
 // releaseLocks gives back the transaction's locks; a savepoint's error keeps those taken before it.

@@ -81,8 +81,12 @@ func (s *session) lockAll(ctx context.Context, tables []*warehouse.TxTable, mode
 		}
 		any = any || waited
 	}
-	if any && !s.freshen() && !s.tx.queried {
+	if !any {
+		return nil
+	}
+	moved, err := s.freshen(ctx)
+	if err == nil && !moved && !s.tx.queried {
 		s.tx.unpin() // the transaction's first statement: it has seen nothing yet
 	}
-	return nil
+	return err
 }

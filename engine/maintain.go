@@ -87,11 +87,7 @@ func (gw *Gateway) pinnedSnapshots(key catalog.TableKey) map[int64]bool {
 	gw.mu.Lock()
 	defer gw.mu.Unlock()
 	for _, s := range gw.mu.sessions {
-		cut := s.pinned.Load()
-		if cut == nil {
-			continue
-		}
-		if t, ok := cut.TableByKey(key); ok {
+		for _, t := range s.pinned.Load().of(key) {
 			if id, ok := t.SnapshotID(); ok {
 				pinned[id] = true
 			}

@@ -69,6 +69,7 @@ func (s *session) pointPlan(ctx context.Context, b binding, k *pgsql.KeyEquality
 	if err != nil {
 		return nil, err
 	}
+	s.noteRead(t)
 	target := lookup.Target{Cut: s.readTx().Cut(), Ident: h.table, Schema: t.Schema()}
 	var changed uint64
 	cacheable := !t.Changed() && t.State() != nil && k.AsOf == nil
@@ -130,6 +131,7 @@ func (s *session) lookupCall(ctx context.Context, b binding, d *pgsql.DirectCall
 	if err != nil {
 		return nil, err
 	}
+	s.noteReadOf(ctx, h)
 	rows, err := h.function.Open(ctx, s.env(ctx), h.shape, vals)
 	if err != nil {
 		return nil, err

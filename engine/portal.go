@@ -208,8 +208,9 @@ type duckRows struct {
 	types []uint32
 	fmts  []int16
 	// files are the data files behind the file ordinals of the rows; warn is what the sources want to tell at the end.
-	files []string
-	warn  []func() []string
+	files    []string
+	posFiles map[int][]string
+	warn     []func() []string
 	// keep leaves conn and stmt to the plan cache.
 	keep   func()
 	cancel context.CancelCauseFunc

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"hash/fnv"
 	"math/rand/v2"
 	"time"
 
@@ -15,44 +14,19 @@ import (
 type redo struct {
 	tag string
 	run func(ctx context.Context) (tag string, err error)
-	// table serialises those that run again: they do not race each other.
-	table string
 }
 
 // redoLimit bounds the attempts; running out of them is 40001.
 const redoLimit = 64
 
-// redoLocks are one queue for the repetitions on each table (tables may share one).
-type redoLocks [64]chan struct{}
-
-func newRedoLocks() *redoLocks {
-	l := new(redoLocks)
-	for i := range l {
-		l[i] = make(chan struct{}, 1)
-	}
-	return l
-}
-
-func (l *redoLocks) lock(ctx context.Context, table string) (func(), error) {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(table))
-	c := l[h.Sum32()%uint32(len(l))]
-	select {
-	case c <- struct{}{}:
-		return func() { <-c }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
 // remember keeps what would run the statement again; an implicit transaction of one statement commits here, before its tag is settled.
 // Rows that a RETURNING has sent and data that a COPY has read cannot be had again: those are not remembered.
-func (s *session) remember(ctx context.Context, b binding, table, tag string, run func(ctx context.Context) (string, error)) (string, error) {
+func (s *session) remember(ctx context.Context, b binding, tag string, run func(ctx context.Context) (string, error)) (string, error) {
 	t := s.tx
 	if t.explicit || t.statements != 1 || !t.wrote {
 		return tag, nil
 	}
-	t.redo = &redo{tag: tag, table: table, run: func(ctx context.Context) (string, error) {
+	t.redo = &redo{tag: tag, run: func(ctx context.Context) (string, error) {
 		if err := s.refresh(ctx, b.p); err != nil {
 			return "", err
 		}
@@ -71,13 +45,9 @@ func (s *session) commitStatement(ctx context.Context, r *redo, sent bool) (stri
 	if !errors.Is(err, warehouse.ErrConflict) {
 		return r.tag, s.sqlError(ctx, err)
 	}
-	unlock, lerr := s.gw.redos.lock(ctx, r.table)
-	if lerr != nil {
-		return "", s.sqlError(ctx, lerr)
-	}
-	defer unlock()
 	for attempt := 1; attempt < redoLimit; attempt++ {
-		s.openTx(false).statements = 1
+		t := s.openTx(false)
+		t.statements, t.strong = 1, true // from now on it takes turns with others of its kind
 		tag, rerr := r.run(ctx)
 		if rerr != nil {
 			s.tx.failed = true

@@ -32,7 +32,18 @@ func (p *queryPortal) Close() {
 	}
 }
 
-func (p *queryPortal) open(ctx context.Context, w pgwire.Writer) (rowSource, error) {
+func (p *queryPortal) open(ctx context.Context, w pgwire.Writer) (src rowSource, err error) {
+	if p.b.p.query.Locks == nil {
+		return p.openOnce(ctx, w)
+	}
+	err = p.s.settled(ctx, p.b.p, func() error {
+		src, err = p.openOnce(ctx, w)
+		return err
+	})
+	return src, err
+}
+
+func (p *queryPortal) openOnce(ctx context.Context, w pgwire.Writer) (rowSource, error) {
 	if p.s.tx != nil {
 		p.s.tx.queried = true
 	}

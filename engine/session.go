@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/engine/duck"
 	"github.com/nordisk/skade-pg/engine/lockmgr"
 	"github.com/nordisk/skade-pg/engine/pgcatalog"
@@ -49,8 +48,8 @@ type session struct {
 	// rowCalls serialises calls of perRow functions.
 	rowCalls sync.Mutex
 	act      activity
-	// pinned is the open transaction's cut, for whoever removes old snapshots meanwhile.
-	pinned atomic.Pointer[catalog.Cut]
+	// pinned is what the open transaction reads, for whoever removes old snapshots meanwhile.
+	pinned atomic.Pointer[pins]
 	// catalog is the system catalogs of the running statement.
 	catalog struct {
 		sync.Mutex

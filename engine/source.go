@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
@@ -26,6 +27,8 @@ type rendered struct {
 	sql string
 	// files are the data files behind the file ordinals of the source with Position, if there is one.
 	files []string
+	// posFiles are those of each source with Position, by source number.
+	posFiles map[int][]string
 	// planned counts for EXPLAIN.
 	scans    []scanPlan
 	releases []func()
@@ -54,12 +57,21 @@ func (r *rendered) release() {
 // given holds rows that the engine itself supplies to sources of kind Rows, by source number.
 type given map[int]*sqlfuncs.Rows
 
-// render opens the sources of a query.
+// render takes the locks that the query asks for and opens its sources.
 func (s *session) render(ctx context.Context, q *pgsql.Query, args []value, rows given) (*rendered, error) {
+	locked, err := s.lockRows(ctx, q, args)
+	if err != nil {
+		return nil, err
+	}
+	return s.openSources(ctx, q, args, rows, locked)
+}
+
+// openSources opens the sources of a query; those in locked show the rows that were locked.
+func (s *session) openSources(ctx context.Context, q *pgsql.Query, args []value, rows given, locked lockedRows) (*rendered, error) {
 	r := &rendered{}
 	items := make([]string, len(q.Relations))
 	for i, use := range q.Relations {
-		item, err := s.source(ctx, r, i, use, args, rows)
+		item, err := s.source(ctx, r, i, use, args, rows, locked[i])
 		if err != nil {
 			r.release()
 			return nil, err
@@ -70,7 +82,7 @@ func (s *session) render(ctx context.Context, q *pgsql.Query, args []value, rows
 	return r, nil
 }
 
-func (s *session) source(ctx context.Context, r *rendered, i int, use *pgsql.RelUse, args []value, rows given) (string, error) {
+func (s *session) source(ctx context.Context, r *rendered, i int, use *pgsql.RelUse, args []value, rows given, only fileRows) (string, error) {
 	h, _ := use.Relation.Handle.(*handle)
 	switch use.Relation.Kind {
 	case pgsql.Rows:
@@ -82,7 +94,15 @@ func (s *session) source(ctx context.Context, r *rendered, i int, use *pgsql.Rel
 			return shared(src.Batches(ctx)), nil
 		})
 	case pgsql.Table:
-		return s.tableItem(ctx, r, use, h.table, nil, args)
+		before := len(r.files)
+		item, err := s.tableItem(ctx, r, use, h.table, nil, args, only)
+		if use.Position {
+			if r.posFiles == nil {
+				r.posFiles = map[int][]string{}
+			}
+			r.posFiles[i] = r.files[before:len(r.files):len(r.files)]
+		}
+		return item, err
 	case pgsql.Function:
 		return s.functionItem(ctx, r, use, h, args)
 	case pgsql.System:
@@ -183,13 +203,14 @@ func (s *session) functionItem(ctx context.Context, r *rendered, use *pgsql.RelU
 	if err != nil {
 		return "", err
 	}
+	s.noteReadOf(ctx, h)
 	if h.function.Name == sqlfuncs.TableAt {
 		st, err := sqlfuncs.TableStateAt(ctx, env, h.table, vals[1])
 		if err != nil {
 			return "", err
 		}
 		at := &pinnedState{metadata: st.Metadata, snapshot: st.Snapshot, schema: h.shape.Table}
-		return s.tableItem(ctx, r, use, h.table, at, args)
+		return s.tableItem(ctx, r, use, h.table, at, args, nil)
 	}
 	rows, err := h.function.Open(ctx, env, h.shape, vals)
 	if err != nil {
@@ -209,7 +230,7 @@ type pinnedState struct {
 }
 
 // tableItem makes the scan of a stored table: at nil, the transaction's state with its own writes.
-func (s *session) tableItem(ctx context.Context, r *rendered, use *pgsql.RelUse, ident table.Identifier, at *pinnedState, args []value) (string, error) {
+func (s *session) tableItem(ctx context.Context, r *rendered, use *pgsql.RelUse, ident table.Identifier, at *pinnedState, args []value, only fileRows) (string, error) {
 	set, ref, sc, err := s.liveSet(ctx, ident, at)
 	if err != nil {
 		return "", err
@@ -237,14 +258,24 @@ func (s *session) tableItem(ctx context.Context, r *rendered, use *pgsql.RelUse,
 		if lf.Live() == 0 || !keep(lf.File.Data) {
 			continue
 		}
+		suppressed := lf.Suppressed
+		if only != nil {
+			wanted := only[lf.File.Path]
+			if wanted == nil {
+				continue
+			}
+			suppressed = roaring.Flip(wanted, 0, uint64(lf.File.Records))
+		}
 		plan.opens++
 		kept.Write(binary.LittleEndian.AppendUint32(nil, uint32(plan.considered)))
 		plan.bytes += lf.File.Size
 		plan.rows += lf.Live()
 		plan.suppressed += lf.File.Records - lf.Live()
-		f := duck.ScanFile{Path: lf.File.Path, Size: lf.File.Size, Rows: lf.File.Records, Suppressed: lf.Suppressed, FirstRowID: lf.File.FirstRowID}
+		f := duck.ScanFile{Path: lf.File.Path, Size: lf.File.Size, Rows: lf.File.Records, Suppressed: suppressed, FirstRowID: lf.File.FirstRowID}
 		if s.gw.foreign(ctx, lf.File) {
-			if f.Relation, err = s.feedFromGo(r, ref, lf, sc, use.Position); err != nil {
+			shown := *lf
+			shown.Suppressed = suppressed
+			if f.Relation, err = s.feedFromGo(r, ref, &shown, sc, use.Position); err != nil {
 				return "", err
 			}
 		}
@@ -261,6 +292,9 @@ func (s *session) tableItem(ctx context.Context, r *rendered, use *pgsql.RelUse,
 	r.releases = append(r.releases, release)
 	r.sets = append(r.sets, set)
 	r.stable += fmt.Sprintf("%p/%x;", set, kept.Sum64())
+	if only != nil {
+		r.stable += "?"
+	}
 	return wrapScan(from, use), nil
 }
 
@@ -321,6 +355,7 @@ func (s *session) liveSet(ctx context.Context, ident table.Identifier, at *pinne
 		if err != nil {
 			return nil, liveset.Ref{}, nil, err
 		}
+		s.noteRead(t)
 		set, err := t.Live(ctx)
 		return set, t.Ref(), t.Schema(), err
 	}

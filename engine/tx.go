@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/engine/lockmgr"
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgerr"
@@ -32,7 +33,11 @@ type txn struct {
 	statements int
 	queried    bool
 	alone      bool
-	redo       *redo
+	// strong makes the writes of a transaction of one statement take turns on rows: it has had to wait, or has lost a race.
+	strong bool
+	// reads are the tables that a SERIALIZABLE transaction has read, as they were at its cut.
+	reads map[catalog.TableKey]*catalog.TableState
+	redo  *redo
 }
 
 // savepoint is a place to roll back to.
@@ -78,6 +83,37 @@ func (t *txn) isolation() string {
 	return t.s.gucs.value("default_transaction_isolation")
 }
 
+// noteRead remembers that a SERIALIZABLE transaction read a table.
+func (t *txn) noteRead(table *warehouse.TxTable) {
+	st := table.State()
+	if st == nil || t.isolation() != "serializable" {
+		return
+	}
+	if t.reads == nil {
+		t.reads = map[catalog.TableKey]*catalog.TableState{}
+	}
+	if t.reads[st.Key] == nil {
+		t.reads[st.Key] = st
+	}
+}
+
+// noteRead is the transaction's, if there is one.
+func (s *session) noteRead(t *warehouse.TxTable) {
+	if s.tx != nil {
+		s.tx.noteRead(t)
+	}
+}
+
+// noteReadOf notes the table that a function reads. One at a fixed point of the past counts, too.
+func (s *session) noteReadOf(ctx context.Context, h *handle) {
+	if s.tx == nil || h.table == nil {
+		return
+	}
+	if t, err := s.table(ctx, h.table); err == nil {
+		s.tx.noteRead(t)
+	}
+}
+
 func (t *txn) readOnly() bool {
 	if v, ok := t.s.gucs.cur["transaction_read_only"]; ok {
 		return v == "on"
@@ -89,7 +125,7 @@ func (t *txn) readOnly() bool {
 func (t *txn) warehouseTx() *warehouse.Tx {
 	if t.wh == nil {
 		cut := t.s.gw.catalog.Cut()
-		t.s.pinned.Store(cut)
+		t.s.pinned.Store(&pins{cuts: []*catalog.Cut{cut}})
 		t.wh = t.s.gw.warehouse.Begin(context.Background(), warehouse.TxOptions{
 			Cut: cut, Actor: t.s.user(), ApplicationName: t.s.gucs.value("application_name"),
 		})
@@ -110,9 +146,7 @@ func (t *txn) refreshCut(ctx context.Context) error {
 	if cut.Seq() == t.wh.Cut().Seq() {
 		return nil
 	}
-	t.s.pinned.Store(cut)
-	t.wh.SetCut(cut)
-	return nil
+	return t.moveTo(ctx, cut)
 }
 
 // writable refuses a write in a read-only transaction.
@@ -166,6 +200,9 @@ func (s *session) commit(ctx context.Context, t *txn) error {
 	}
 	if !t.wrote {
 		return t.wh.Rollback()
+	}
+	for _, st := range t.reads {
+		t.wh.RequireUnchanged(st)
 	}
 	_, err := t.wh.Commit(ctx)
 	return s.sqlError(ctx, err)
@@ -288,7 +325,7 @@ func (s *session) setModes(m *pgsql.TransactionModes) error {
 		}
 	}
 	if m.ReadOnly != nil {
-		if !*m.ReadOnly && s.tx.readOnly() && s.tx.wh != nil {
+		if !*m.ReadOnly && s.tx.readOnly() && (s.tx.wh != nil || s.tx.queried) {
 			return pgerr.New(pgerr.ActiveSQLTransaction, "transaction read-write mode must be set before any query")
 		}
 		if err := s.gucs.set("transaction_read_only", onOff(*m.ReadOnly), true); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"path"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow-go/v18/arrow"
@@ -18,6 +19,11 @@ import (
 // it. It runs in the serial point, so it reads and writes no more than the change, but for merges and rewritten
 // manifests.
 func (c *tableCommit) build(ctx context.Context, in catalog.BuildInput) (catalog.BuildOutput, error) {
+	out, err := c.buildOn(ctx, in)
+	return out, c.t.conflictOf(err)
+}
+
+func (c *tableCommit) buildOn(ctx context.Context, in catalog.BuildInput) (catalog.BuildOutput, error) {
 	if err := c.newAttempt(in.Base); err != nil {
 		return catalog.BuildOutput{}, err
 	}
@@ -132,7 +138,7 @@ func (c *tableCommit) conflicts(ctx context.Context, base icetable.Metadata, set
 		}
 		f := set.File(p)
 		if f == nil {
-			return fmt.Errorf("%w: data file %s was replaced", ErrConflict, p)
+			return fmt.Errorf("%w: the data file of a row was replaced (%s)", ErrConflict, path.Base(p))
 		}
 		if f.Suppressed != nil && f.Suppressed.Intersects(b) {
 			return fmt.Errorf("%w: a row was deleted or updated", ErrConflict)

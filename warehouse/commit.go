@@ -102,6 +102,7 @@ func (tx *Tx) commit(ctx context.Context) (*catalog.Record, []*tableCommit, erro
 		return nil, commits, fmt.Errorf("sync data files: %w", err)
 	}
 	req := &catalog.Request{TxID: tx.opts.TxID, Actor: tx.opts.Actor, ApplicationName: tx.opts.ApplicationName, Context: tx.opts.Context}
+	req.Changes = append(req.Changes, tx.requires...) // they come first: own changes are none to them
 	for _, c := range commits {
 		if c.t.base != nil {
 			req.Changes = append(req.Changes, catalog.UpdateTable{Key: c.t.key, Ident: c.t.base.Ident, Build: c.build})

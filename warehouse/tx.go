@@ -29,10 +29,12 @@ type Tx struct {
 	names names
 	ops   []op // definitions in the order they were asked for
 	marks []*mark
-	mu    sync.Mutex              // guards files
-	files []parquetio.WrittenFile // every data file written, to remove those that no snapshot took
-	extra []string                // other files of the attempt
-	done  bool
+	// requires are conditions on tables that were read.
+	requires []catalog.Change
+	mu       sync.Mutex              // guards files
+	files    []parquetio.WrittenFile // every data file written, to remove those that no snapshot took
+	extra    []string                // other files of the attempt
+	done     bool
 }
 
 // Begin opens a transaction on opts.Cut (nil: the catalog's current cut).
@@ -54,17 +56,6 @@ func (tx *Tx) Cut() *catalog.Cut { return tx.cut }
 
 // SetContext replaces the opaque bytes stored with the commit.
 func (tx *Tx) SetContext(b []byte) { tx.opts.Context = b }
-
-// SetCut moves the transaction to a newer cut (READ COMMITTED: one per statement). Tables with own writes keep the cut
-// of their first write.
-func (tx *Tx) SetCut(cut *catalog.Cut) {
-	tx.cut = cut
-	for key, t := range tx.names.tables {
-		if t.base != nil && !t.Changed() && len(t.alters) == 0 {
-			delete(tx.names.tables, key)
-		}
-	}
-}
 
 // ReadOnly says whether writes are refused.
 func (tx *Tx) ReadOnly() bool { return tx.opts.ReadOnly }

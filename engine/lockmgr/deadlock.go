@@ -83,7 +83,7 @@ func (m *Manager) dissolveLocked(w *waiter, c []edge, depth int) bool {
 	if depth == maxSwaps {
 		return false
 	}
-	for _, e := range c {
+	for _, e := range slices.Backward(c) { // the farthest first, as PostgreSQL does
 		if e.soft == nil {
 			continue
 		}

@@ -209,14 +209,14 @@ func TestSoftDeadlock(t *testing.T) {
 	we1 := request(t, e1, a1, AccessExclusive, Options{Deadlock: time.Hour})
 	we2 := request(t, e2, a2, AccessExclusive, Options{Deadlock: time.Hour})
 	wd1 := request(t, d1, a2, AccessShare, Options{Deadlock: time.Hour})
-	_, err := d2.Acquire(bg, a1, AccessShare, Options{})
-	require.NoError(t, err)
-	d2.ReleaseAll()
-	require.NoError(t, <-we2)
-	e2.ReleaseAll()
+	wd2 := request(t, d2, a1, AccessShare, Options{}) // it looks at once, and lets d1 pass e2
 	require.NoError(t, <-wd1)
 	d1.ReleaseAll()
 	require.NoError(t, <-we1)
+	e1.ReleaseAll()
+	require.NoError(t, <-wd2)
+	d2.ReleaseAll()
+	require.NoError(t, <-we2)
 }
 
 // TestRows: row modes on keys; writers do not meet; many rows become all rows.

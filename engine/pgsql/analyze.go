@@ -25,7 +25,7 @@ type analyzer struct {
 	depth    int
 	views    int
 	volatile bool
-	lock     bool
+	lock     string
 	notices  []string
 	// noParams refuses parameters (view bodies, defaults).
 	noParams bool
@@ -60,7 +60,8 @@ type relEntry struct {
 	alias string // t1
 	used  map[int]bool
 	preds []pendingPred
-	depth int // how many views it is inside of
+	depth int          // how many views it is inside of
+	lock  *pendingLock // the locking clause that the source is under
 }
 
 // markUsed is called when a column is bound and when it is written.
@@ -156,7 +157,7 @@ func (r *relEntry) from() string { return markRel + strconv.Itoa(r.index) + "\x0
 // query analyses a top-level SELECT.
 func (az *analyzer) query(s *pg_query.SelectStmt) *Query {
 	n := az.selectStmt(s, nil, selectOptions{top: true})
-	q := &Query{LockRows: az.lock}
+	q := &Query{}
 	var b strings.Builder
 	n.show = true
 	n.write(&b)
@@ -164,7 +165,9 @@ func (az *analyzer) query(s *pg_query.SelectStmt) *Query {
 		q.Columns = append(q.Columns, outCol(t))
 	}
 	az.finish(q, b.String())
-	q.PointLookup = az.pointLookup(n, q)
+	if q.Locks == nil {
+		q.PointLookup = az.pointLookup(n, q)
+	}
 	q.Lookup = az.lookupCall(n)
 	return q
 }
@@ -201,6 +204,7 @@ func (az *analyzer) finish(q *Query, text string) {
 	q.text, q.Binds = az.bindText(text)
 	q.Volatile = az.volatile
 	q.LockRows = az.lock
+	q.Locks = az.lockBlocks(q)
 	q.Notices = az.notices
 }
 

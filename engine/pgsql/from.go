@@ -16,6 +16,8 @@ type fromItem struct {
 	write func(b *strings.Builder)
 	// rels are the sources in it, for predicates; nullable ones are on the null-extended side of an outer join inside the item.
 	rels []*relEntry
+	// locks are what a locking clause can name in it.
+	locks []*lockItem
 }
 
 // fromClause analyses FROM: items from left to right, each seeing those before it laterally.
@@ -145,7 +147,7 @@ func (s *scope) relItem(e *relEntry, name string, colnames []string, loc int32) 
 		it.cols = append(it.cols, col)
 	}
 	s.renameColumns(it, colnames, loc)
-	return &fromItem{ns: []*nsItem{it}, rels: []*relEntry{e}, write: func(b *strings.Builder) { b.WriteString(e.from()) }}
+	return &fromItem{ns: []*nsItem{it}, rels: []*relEntry{e}, locks: []*lockItem{{name: name, rel: e}}, write: func(b *strings.Builder) { b.WriteString(e.from()) }}
 }
 
 // relColumn is the expression of a source's column.
@@ -202,7 +204,7 @@ func (s *scope) cteItem(c *cteEntry, name string, colnames []string, v *pg_query
 	alias := s.az.alias()
 	it := &nsItem{name: name, relVisible: true, colsVisible: true, cols: derivedCols(alias, name, c.cols)}
 	s.renameColumns(it, colnames, v.Location)
-	return &fromItem{ns: []*nsItem{it}, write: func(b *strings.Builder) { b.WriteString(c.ident + " AS " + alias) }}
+	return &fromItem{ns: []*nsItem{it}, locks: []*lockItem{{name: name, cte: c}}, write: func(b *strings.Builder) { b.WriteString(c.ident + " AS " + alias) }}
 }
 
 // derivedCols are the columns of a subquery or CTE as seen through an alias: t5.c1, t5.c2 …
@@ -280,7 +282,7 @@ func (s *scope) selectItem(n *selNode, name string, colnames []string, lateral b
 	alias := s.az.alias()
 	it := &nsItem{name: name, relVisible: true, colsVisible: true, cols: derivedCols(alias, name, outputCols(n))}
 	s.renameColumns(it, colnames, -1)
-	return &fromItem{ns: []*nsItem{it}, rels: n.originRels(), write: func(b *strings.Builder) {
+	return &fromItem{ns: []*nsItem{it}, rels: n.originRels(), locks: []*lockItem{{name: name, sub: n, alias: alias}}, write: func(b *strings.Builder) {
 		if lateral {
 			b.WriteString("LATERAL ")
 		}

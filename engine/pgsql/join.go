@@ -23,7 +23,7 @@ func (s *scope) joinExpr(j *pg_query.JoinExpr) *fromItem {
 	for _, x := range append(append([]*nsItem(nil), left.ns...), right.ns...) {
 		x.lateralOnly = false
 	}
-	out := &fromItem{rels: append(append([]*relEntry(nil), left.rels...), right.rels...)}
+	out := &fromItem{rels: append(append([]*relEntry(nil), left.rels...), right.rels...), locks: joinLocks(j.Jointype, left, right)}
 	using := stringList(j.UsingClause)
 	if j.IsNatural {
 		using = commonColumns(left.ns, right.ns)

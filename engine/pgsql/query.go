@@ -110,8 +110,11 @@ type Query struct {
 	Lookup *DirectCall
 	// Volatile reports functions whose value may change between two executions on one cut (random, clock_timestamp …).
 	Volatile bool
-	// LockRows reports FOR UPDATE / SHARE (accepted, without effect under snapshot isolation).
-	LockRows bool
+	// LockRows is the strongest locking clause of the statement ("FOR UPDATE"), "" without one.
+	LockRows string
+	// Locks are the SELECT … FOR UPDATE / SHARE in the statement: their rows are locked before SQL runs, and SQL then sees only them in
+	// the sources that Locks name.
+	Locks []*LockBlock
 	// Insert, Update, Delete are set for those statements; SQL then yields what they describe.
 	Insert *Insert
 	Update *Update

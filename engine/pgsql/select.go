@@ -1,7 +1,6 @@
 package pgsql
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -208,45 +207,8 @@ func (az *analyzer) selectBody(sel *pg_query.SelectStmt, s *scope) *selNode {
 		az.setOpBody(n, sel, s)
 	}
 	az.limitClause(n, sel, s)
-	for _, l := range sel.LockingClause {
-		lc := l.GetLockingClause()
-		if lc == nil {
-			az.unsupported(-1, "this locking clause")
-		}
-		if n.grouped || n.distinct || n.op != "" {
-			az.fail(pgerr.FeatureNotSupported, -1, "%s is not allowed with %s", lockName(lc), lockObstacle(n))
-		}
-		for _, of := range lc.LockedRels {
-			v := of.GetRangeVar()
-			if !slices.ContainsFunc(s.ns, func(it *nsItem) bool { return it.name == v.GetRelname() }) {
-				az.fail(pgerr.UndefinedTable, v.GetLocation(), "relation %q in %s clause not found in FROM clause", v.GetRelname(), lockName(lc))
-			}
-		}
-		az.lock = true
-	}
+	az.lockClauses(n, sel)
 	return n
-}
-
-func lockName(lc *pg_query.LockingClause) string {
-	switch lc.Strength {
-	case pg_query.LockClauseStrength_LCS_FORKEYSHARE:
-		return "FOR KEY SHARE"
-	case pg_query.LockClauseStrength_LCS_FORSHARE:
-		return "FOR SHARE"
-	case pg_query.LockClauseStrength_LCS_FORNOKEYUPDATE:
-		return "FOR NO KEY UPDATE"
-	}
-	return "FOR UPDATE"
-}
-
-func lockObstacle(n *selNode) string {
-	switch {
-	case n.op != "":
-		return "UNION/INTERSECT/EXCEPT"
-	case n.distinct:
-		return "DISTINCT clause"
-	}
-	return "GROUP BY clause"
 }
 
 func (az *analyzer) plainBody(n *selNode, sel *pg_query.SelectStmt, s *scope) {
@@ -276,6 +238,9 @@ func (az *analyzer) plainBody(n *selNode, sel *pg_query.SelectStmt, s *scope) {
 	n.windows = s.windowDefs
 	n.grouped = len(n.groups) > 0 || n.groupText || s.aggs > 0 || n.having != nil
 	if n.grouped {
+		if len(sel.LockingClause) > 0 { // PostgreSQL looks at it first
+			(&lockClause{az: az, name: lockName(sel.LockingClause[0].GetLockingClause())}).checkLevel(n)
+		}
 		s.checkGrouping(n)
 	}
 }
@@ -332,6 +297,9 @@ func (az *analyzer) setOpBody(n *selNode, sel *pg_query.SelectStmt, s *scope) {
 	}
 	n.op, n.all = words[sel.Op], sel.All
 	leg := func(x *pg_query.SelectStmt) *selNode {
+		if len(x.LockingClause) > 0 {
+			az.fail(pgerr.FeatureNotSupported, -1, "%s is not allowed with UNION/INTERSECT/EXCEPT", lockName(x.LockingClause[0].GetLockingClause()))
+		}
 		ls := &scope{az: az, parent: s.parent, ctes: s.ctes, forward: nil}
 		ls.parent = &scope{az: az, parent: s.parent, ctes: s.ctes, forward: s}
 		return az.selectBody(x, ls)

@@ -398,7 +398,7 @@ func (s *scope) functionItem(calls []*expr, funcNames []string, name string, col
 		}
 		b.WriteString(") AS u) AS " + alias)
 	}
-	return &fromItem{ns: []*nsItem{it}, write: write}
+	return &fromItem{ns: []*nsItem{it}, locks: []*lockItem{{name: it.name, function: true}}, write: write}
 }
 
 func constantArgs(args []*expr) bool {
