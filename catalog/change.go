@@ -146,6 +146,9 @@ func (ch DropTable) apply(ctx context.Context, a *attempt) error {
 	}
 	a.state.dropTable(t.Key)
 	a.stage(tableKey(t.UUID), nil)
+	if !ch.Purge {
+		a.stageDropped(t, &DroppedTable{State: t, Seq: a.seq, Time: a.time})
+	}
 	a.entry(TableRecord{
 		Kind: KindDrop, Key: t.Key, UUID: t.UUID, Ident: t.Ident, OldMetadata: t.MetadataLocation, SchemaID: t.schemaID,
 		Operation: OperationDrop,
@@ -166,6 +169,10 @@ func (a *attempt) planPurge(ctx context.Context, t *TableState) error {
 	shared := false
 	a.state.byKey.Scan(func(_ string, o *TableState) bool {
 		shared = o.Key != t.Key && strings.HasPrefix(storeio.PathOf(o.MetadataLocation), dir+"/")
+		return !shared
+	})
+	a.state.dropped.Scan(func(_ string, o *DroppedTable) bool {
+		shared = shared || o.State.Key != t.Key && strings.HasPrefix(storeio.PathOf(o.State.MetadataLocation), dir+"/")
 		return !shared
 	})
 	if !shared {

@@ -233,7 +233,7 @@ func (k *checker) table(ctx context.Context, t *TableState) error {
 		k.problem(storeio.PathOf(t.MetadataLocation), "metadata of %s: uuid is %s, not %s", dotted(t.Ident), meta.TableUUID(), t.UUID)
 	}
 	var e metadataEntry
-	if e.set(meta); !e.headIs(t.snapshotID, t.schemaID) {
+	if e.set(meta); !e.headIs(t) {
 		k.problem(storeio.PathOf(t.MetadataLocation), "metadata of %s: head is not the catalog's", dotted(t.Ident))
 	}
 	if !t.registered { // an adopted table's older metadata files are its former catalog's

@@ -33,6 +33,7 @@ type state struct {
 	objects    *btree.Map[string, *Object]         // by objectName
 	byKey      *btree.Map[string, *TableState]     // by TableKey
 	byOID      *btree.Map[uint32, any]             // *TableState, *NamespaceState or *Object
+	dropped    *btree.Map[string, *DroppedTable]   // by TableKey
 }
 
 // firstOID is PostgreSQL's FirstNormalObjectId: smaller OIDs belong to the system catalogs.
@@ -46,6 +47,7 @@ func newState() *state {
 		objects:    &btree.Map[string, *Object]{},
 		byKey:      &btree.Map[string, *TableState]{},
 		byOID:      &btree.Map[uint32, any]{},
+		dropped:    &btree.Map[string, *DroppedTable]{},
 	}
 }
 
@@ -53,7 +55,7 @@ func newState() *state {
 func (s *state) copy() *state {
 	c := *s
 	c.namespaces, c.tables, c.objects = s.namespaces.Copy(), s.tables.Copy(), s.objects.Copy()
-	c.byKey, c.byOID = s.byKey.Copy(), s.byOID.Copy()
+	c.byKey, c.byOID, c.dropped = s.byKey.Copy(), s.byOID.Copy(), s.dropped.Copy()
 	return &c
 }
 

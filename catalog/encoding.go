@@ -23,6 +23,7 @@ const (
 	kindCommit    = 'C'
 	kindFile      = 'W'
 	kindTombstone = 'X'
+	kindDropped   = 'D'
 
 	formatVersion = 1
 )

@@ -34,6 +34,13 @@ var sampleRecord = &Record{
 	},
 }
 
+// sampleDropped has branches and tags.
+var sampleDropped = func() *TableState {
+	t := *sampleTable
+	t.refs = []Ref{{"audit", 7, false}, {"v1", -9, true}}
+	return &t
+}()
+
 // samples are one valid value of every kind.
 func samples() map[byte][]byte {
 	st := newState()
@@ -47,6 +54,7 @@ func samples() map[byte][]byte {
 		kindRecord:    sampleRecord.encode(),
 		kindCommit:    commitRef{seq: 8, entry: 1}.encode(),
 		kindFile:      encodeFile([]byte("bytes")),
+		kindDropped:   (&DroppedTable{State: sampleDropped, Seq: 12, Time: time.UnixMicro(7).UTC()}).encode(),
 	}
 }
 
@@ -84,6 +92,12 @@ func again(value []byte) ([]byte, error) {
 	case kindCommit:
 		c, err := decodeCommitRef(value)
 		return c.encode(), err
+	case kindDropped:
+		d, err := decodeDropped(value)
+		if err != nil {
+			return nil, err
+		}
+		return d.encode(), nil
 	case kindFile:
 		data, err := decodeFile(value)
 		return encodeFile(data), err

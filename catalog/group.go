@@ -44,6 +44,7 @@ type write struct {
 	seq    uint64
 	key    []byte
 	encode func() []byte
+	latest bool // only the newest value is kept, no history
 }
 
 // attempt is one request being tried. On success it replaces the group's state, else it is dropped.
@@ -295,6 +296,9 @@ func (g *group) ops() []store.Op {
 		}
 		if newest[string(w.key)] == i {
 			ops = append(ops, store.Op{Key: w.key, Value: value, Delete: w.encode == nil})
+		}
+		if w.latest {
+			continue
 		}
 		if w.encode == nil {
 			value = newWriter(kindTombstone).seal()

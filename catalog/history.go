@@ -152,15 +152,22 @@ type HeadAt struct {
 	Seq        uint64
 	SnapshotID *int64
 	SchemaID   int
+	// Dropped says that the table was dropped at that point: the fields are those of its last state, Exists is false.
+	Dropped bool
 }
 
 // SnapshotAtSeq returns main's head of a table at a seq: one seek. ErrSeqNotFound, ErrExpired.
 func (c *Catalog) SnapshotAtSeq(ctx context.Context, key TableKey, seq uint64) (HeadAt, error) {
 	t, err := c.tableAt(ctx, key, seq)
+	dropped := false
+	if err == nil && t == nil {
+		t, err = c.beforeDrop(ctx, key, seq)
+		dropped = true
+	}
 	if err != nil || t == nil {
 		return HeadAt{}, err
 	}
-	return HeadAt{Exists: true, Seq: t.ChangedSeq, SnapshotID: t.snapshotID, SchemaID: t.schemaID}, nil
+	return HeadAt{Exists: !dropped, Dropped: dropped, Seq: t.ChangedSeq, SnapshotID: t.snapshotID, SchemaID: t.schemaID}, nil
 }
 
 // SnapshotAt returns main's head of a table at an instant, through the commit log.
@@ -190,6 +197,37 @@ func (c *Catalog) tableAt(ctx context.Context, key TableKey, seq uint64) (*Table
 	}
 	entity := tableKey(id)
 	value, err := c.versionAt(ctx, entity, seq)
+	if err != nil || value == nil {
+		return nil, err
+	}
+	t, err := decodeTable(value)
+	if err != nil {
+		return nil, storeError(c.store, entity, err)
+	}
+	t.cat = c
+	return t, nil
+}
+
+// beforeDrop returns the last state of a table that was dropped at or before seq, nil when it did not exist yet.
+func (c *Catalog) beforeDrop(ctx context.Context, key TableKey, seq uint64) (*TableState, error) {
+	id, err := key.uuid()
+	if err != nil || seq == 0 {
+		return nil, err
+	}
+	entity := tableKey(id)
+	r := store.RangeRequest{From: historyKey(entity, 0), To: historyKey(entity, seq+1), Limit: 1, Reverse: true, KeysOnly: true}
+	res, err := c.store.Range(ctx, r)
+	if err != nil {
+		return nil, storeError(c.store, entity, err)
+	}
+	if len(res.Pairs) == 0 {
+		return nil, nil
+	}
+	_, at, err := splitHistory(res.Pairs[0].Key)
+	if err != nil || at == 0 {
+		return nil, storeError(c.store, entity, err)
+	}
+	value, err := c.versionAt(ctx, entity, at-1)
 	if err != nil || value == nil {
 		return nil, err
 	}

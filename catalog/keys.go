@@ -25,6 +25,7 @@ const (
 	familyCommit    = 'c'
 	familyHistory   = 'h'
 	familyFile      = 'w'
+	familyDropped   = 'd'
 )
 
 // maxName bounds one part of a name in bytes, maxLevels the parts of an identifier, maxIdent all of them together.
@@ -59,6 +60,8 @@ func namespaceKey(ns table.Identifier) []byte {
 }
 
 func tableKey(id uuid.UUID) []byte { return append([]byte{familyTable}, id[:]...) }
+
+func droppedKey(id uuid.UUID) []byte { return append([]byte{familyDropped}, id[:]...) }
 
 func objectKey(kind string, ns table.Identifier, name string) []byte {
 	return append([]byte{familyObject}, objectName(kind, ns, name)...)

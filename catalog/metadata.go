@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -138,18 +139,19 @@ type metadataEntry struct {
 	// The head of meta: asking meta clones.
 	head     *int64
 	schemaID int
+	refs     []Ref
 }
 
 func (e *metadataEntry) set(meta table.Metadata) {
-	e.meta, e.head, e.schemaID = meta, headOf(meta), meta.CurrentSchema().ID
+	e.meta, e.head, e.schemaID, e.refs = meta, headOf(meta), meta.CurrentSchema().ID, refsOf(meta)
 	e.loaded.Store(true)
 }
 
-func (e *metadataEntry) headIs(snapshotID *int64, schemaID int) bool {
-	if (e.head == nil) != (snapshotID == nil) || (e.head != nil && *e.head != *snapshotID) {
+func (e *metadataEntry) headIs(t *TableState) bool {
+	if (e.head == nil) != (t.snapshotID == nil) || (e.head != nil && *e.head != *t.snapshotID) {
 		return false
 	}
-	return e.schemaID == schemaID
+	return e.schemaID == t.schemaID && slices.Equal(e.refs, t.refs)
 }
 
 func newMetadataCache(fs *storeio.FS, budget int64) *metadataCache {
@@ -270,7 +272,7 @@ func (c *metadataCache) at(ctx context.Context, t *TableState) (table.Metadata, 
 	if err != nil {
 		return nil, fmt.Errorf("metadata of %s: %w", dotted(t.Ident), err)
 	}
-	if e.headIs(t.snapshotID, t.schemaID) {
+	if e.headIs(t) {
 		return e.meta, nil
 	}
 	if t.snapshotID != nil && e.meta.SnapshotByID(*t.snapshotID) == nil {
@@ -280,8 +282,8 @@ func (c *metadataCache) at(ctx context.Context, t *TableState) (table.Metadata, 
 	if t.snapshotID != nil {
 		head = strconv.FormatInt(*t.snapshotID, 10)
 	}
-	back, err := c.get(fmt.Sprintf("%s#%s.%d", t.MetadataLocation, head, t.schemaID), func() (table.Metadata, int64, error) {
-		back, err := withHead(e.meta, t.snapshotID, t.schemaID)
+	back, err := c.get(fmt.Sprintf("%s#%s.%d%v", t.MetadataLocation, head, t.schemaID, t.refs), func() (table.Metadata, int64, error) {
+		back, err := withHead(e.meta, t.snapshotID, t.schemaID, t.refs)
 		return back, t.metadataSize, err
 	})
 	if err != nil {
@@ -290,10 +292,10 @@ func (c *metadataCache) at(ctx context.Context, t *TableState) (table.Metadata, 
 	return back.meta, nil
 }
 
-// withHead returns metadata with main and the current schema set to older ones: the state of an earlier request of a group
+// withHead returns metadata with main, the other refs and the current schema set to older ones: the state of an earlier request of a group
 // that shares its metadata file, or of a commit whose file is gone. iceberg-go's builder cannot do that (it stamps, logs and
 // refuses), so the JSON is edited.
-func withHead(meta table.Metadata, snapshotID *int64, schemaID int) (table.Metadata, error) {
+func withHead(meta table.Metadata, snapshotID *int64, schemaID int, older []Ref) (table.Metadata, error) {
 	raw, err := json.Marshal(meta)
 	if err != nil {
 		return nil, err
@@ -302,20 +304,12 @@ func withHead(meta table.Metadata, snapshotID *int64, schemaID int) (table.Metad
 	if err := json.Unmarshal(raw, &doc); err != nil {
 		return nil, err
 	}
-	refs := map[string]json.RawMessage{}
-	if len(doc["refs"]) > 0 {
-		if err := json.Unmarshal(doc["refs"], &refs); err != nil {
-			return nil, err
-		}
-	}
 	if snapshotID == nil {
-		delete(refs, table.MainBranch)
 		delete(doc, "current-snapshot-id")
 	} else {
-		refs[table.MainBranch] = fmt.Appendf(nil, `{"snapshot-id":%d,"type":"branch"}`, *snapshotID)
 		doc["current-snapshot-id"] = fmt.Appendf(nil, "%d", *snapshotID)
 	}
-	if doc["refs"], err = json.Marshal(refs); err != nil {
+	if doc["refs"], err = json.Marshal(refsBack(meta, snapshotID, older)); err != nil {
 		return nil, err
 	}
 	for _, s := range meta.Schemas() {

@@ -62,6 +62,15 @@ func (s *state) put(key, value []byte) error {
 			return fmt.Errorf("object %s under another key", o.Name)
 		}
 		s.setObject(o)
+	case familyDropped:
+		d, err := decodeDropped(value)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(droppedKey(d.State.UUID), key) {
+			return fmt.Errorf("dropped table %s under another key", dotted(d.State.Ident))
+		}
+		s.dropped.Set(string(d.State.Key), d)
 	case keyHead[0]:
 		return s.decodeHead(value)
 	}
@@ -80,6 +89,12 @@ func (s *state) remove(key []byte) error {
 			return err
 		}
 		s.dropTable(keyOf(id))
+	case familyDropped:
+		id, err := uuid.FromBytes(key[1:])
+		if err != nil {
+			return err
+		}
+		s.dropped.Delete(string(keyOf(id)))
 	case familyObject:
 		if len(parts) < 3 {
 			return fmt.Errorf("object key of %d parts", len(parts))
@@ -93,6 +108,10 @@ func (s *state) remove(key []byte) error {
 func (s *state) adopt(c *Catalog) {
 	s.byKey.Scan(func(_ string, t *TableState) bool {
 		t.cat = c
+		return true
+	})
+	s.dropped.Scan(func(_ string, d *DroppedTable) bool {
+		d.State.cat = c
 		return true
 	})
 }
@@ -151,6 +170,10 @@ func (m *mirror) apply(e store.Event) error {
 			if err == nil && op.Key[0] == familyTable {
 				t, _ := st.byKey.Get(uuid.UUID(op.Key[1:]).String())
 				t.cat = m.c
+			}
+			if err == nil && op.Key[0] == familyDropped {
+				d, _ := st.dropped.Get(uuid.UUID(op.Key[1:]).String())
+				d.State.cat = m.c
 			}
 		}
 		if err != nil {

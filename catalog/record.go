@@ -42,6 +42,10 @@ const (
 	KindRef = "ref"
 	// KindRegister is a table adopted with its snapshots.
 	KindRegister = "register"
+	// KindUndrop is a dropped table that came back with its snapshots; OldIdent has its old name.
+	KindUndrop = "undrop"
+	// KindPurge is a dropped table whose files went; the entry has no Key.
+	KindPurge = "purge"
 	// KindView is a view put or dropped (Operation).
 	KindView = "view"
 	// KindNamespace is a namespace created, dropped or changed (Operation).
@@ -54,6 +58,8 @@ const (
 	OperationReplace    = "replace"
 	OperationDrop       = "drop"
 	OperationProperties = "properties"
+	OperationUndrop     = "undrop"
+	OperationPurge      = "purge"
 )
 
 // TableRecord is what one commit did to one table (or namespace, or object).

@@ -25,7 +25,7 @@ type Request struct {
 }
 
 // Change is one of CreateNamespace, DropNamespace, UpdateNamespace, CreateTable, RegisterTable, UpdateTable, DropTable,
-// RenameTable, PutObject, DropObject, or the condition Unchanged.
+// UndropTable, PurgeDropped, RenameTable, PutObject, DropObject, or the condition Unchanged.
 type Change interface {
 	apply(ctx context.Context, a *attempt) error
 }
@@ -71,7 +71,7 @@ type UpdateTable struct {
 	Build        BuildFunc
 }
 
-// DropTable drops a table. With Purge its directory is removed after the commit, as far as that is possible, unless the
+// DropTable drops a table. It can come back by UndropTable until PurgeDropped. With Purge its directory is removed after the commit, as far as that is possible, unless the
 // table's gc.enabled property is false or another table lives there.
 type DropTable struct {
 	Ident table.Identifier

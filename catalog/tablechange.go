@@ -21,13 +21,16 @@ func (t *TableState) with(seq uint64) *TableState {
 	return &TableState{
 		Key: t.Key, Ident: t.Ident, UUID: t.UUID, OID: t.OID, MetadataLocation: t.MetadataLocation,
 		CreatedSeq: t.CreatedSeq, ChangedSeq: seq, metadataSize: t.metadataSize, snapshotID: t.snapshotID,
-		schemaID: t.schemaID, registered: t.registered, cat: t.cat,
+		schemaID: t.schemaID, registered: t.registered, refs: t.refs, cat: t.cat,
 	}
 }
 
 // putTable stages a table's state. When its metadata is one that this group writes, the state learns the file's size later.
 func (a *attempt) putTable(t *TableState) {
 	t.cat = a.g.c
+	if _, ok := a.state.dropped.Get(string(t.Key)); ok { // it is back, by whatever way: its files are in use
+		a.stageDropped(t, nil)
+	}
 	a.state.setTable(t)
 	a.stage(tableKey(t.UUID), t.encode)
 	if st, ok := a.metas[t.Key]; ok && st.location == t.MetadataLocation {
@@ -173,7 +176,7 @@ func (ch RegisterTable) apply(_ context.Context, a *attempt) error {
 	t := &TableState{
 		Key: keyOf(meta.TableUUID()), Ident: cloneIdent(ch.Ident), UUID: meta.TableUUID(), OID: a.newOID(),
 		MetadataLocation: ch.MetadataLocation, CreatedSeq: a.seq, ChangedSeq: a.seq,
-		snapshotID: headOf(meta), schemaID: meta.CurrentSchema().ID, registered: true, metadataSize: st.Size(),
+		snapshotID: headOf(meta), schemaID: meta.CurrentSchema().ID, refs: refsOf(meta), registered: true, metadataSize: st.Size(),
 	}
 	a.batch.Add(storeio.PathOf(ch.MetadataLocation)) // others may not have synced it
 	a.putTable(t)
@@ -263,6 +266,7 @@ func (a *attempt) moveTable(t, old *TableState, base, next table.Metadata, out B
 	}
 	t = t.with(a.seq)
 	t.MetadataLocation, t.snapshotID, t.schemaID, t.registered = location, headOf(next), entry.SchemaID, t.registered && old != nil
+	t.refs = refsOf(next)
 	a.putTable(t)
 
 	added := addedSnapshots(base, next)

@@ -33,6 +33,7 @@ type TableState struct {
 	snapshotID   *int64
 	schemaID     int
 	registered   bool // adopted: files from before are not ours
+	refs         []Ref
 
 	cat *Catalog
 }
@@ -82,9 +83,15 @@ func (t *TableState) encode() []byte {
 	w.varint(int64(t.schemaID))
 	flags := uint64(0)
 	if t.registered {
-		flags = 1
+		flags |= flagRegistered
+	}
+	if len(t.refs) > 0 {
+		flags |= flagRefs
 	}
 	w.uvarint(flags)
+	if len(t.refs) > 0 {
+		appendRefs(w, t.refs)
+	}
 	return w.seal()
 }
 
@@ -94,7 +101,11 @@ func decodeTable(value []byte) (*TableState, error) {
 	t.metadataSize = int64(r.uvarint())
 	t.CreatedSeq, t.ChangedSeq = r.uvarint(), r.uvarint()
 	t.snapshotID, t.schemaID = r.optional(), int(r.varint())
-	t.registered = r.uvarint()&1 != 0
+	flags := r.uvarint()
+	t.registered = flags&flagRegistered != 0
+	if flags&flagRefs != 0 {
+		t.refs = decodeRefs(r)
+	}
 	if err := r.done(); err != nil {
 		return nil, fmt.Errorf("table: %w", err)
 	}

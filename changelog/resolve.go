@@ -126,7 +126,7 @@ func (h *history) resolveSeq(ctx context.Context, b Bound, seq uint64) (place, e
 	if err != nil {
 		return place{}, h.logError(ctx, b, err)
 	}
-	if !at.Exists {
+	if !at.Exists && !at.Dropped { // a drop hides rows, it deletes none: a table that came back had them throughout
 		return place{bound: b, schemaID: h.meta.CurrentSchema().ID, seq: seq}, nil
 	}
 	return place{bound: b, seq: seq, snapshot: at.SnapshotID, schemaID: at.SchemaID}, nil
@@ -137,7 +137,7 @@ func (h *history) resolveTime(ctx context.Context, b Bound) (place, error) {
 	if err != nil {
 		return place{}, h.logError(ctx, b, err)
 	}
-	if at.Exists {
+	if at.Exists || at.Dropped {
 		seq := min(at.Seq, h.cut.Seq())
 		return place{bound: b, seq: seq, snapshot: at.SnapshotID, schemaID: at.SchemaID}, nil
 	}

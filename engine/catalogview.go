@@ -282,6 +282,9 @@ func skadeFunctions() []pgcatalog.Function {
 	var out []pgcatalog.Function
 	for i, f := range sqlfuncs.Functions() {
 		pf := pgcatalog.Function{OID: uint32(firstFunctionOID + i), Namespace: "skade", Name: f.Name, Defaults: f.Defaults(), Return: f.Returns, ReturnsSet: f.SetOf, Volatile: 's', Strict: f.Strict, Comment: f.Doc}
+		if f.Volatile {
+			pf.Volatile = 'v'
+		}
 		for _, a := range f.Args {
 			pf.Args = append(pf.Args, pgcatalog.FunctionArg{Name: a.Name, TypeOID: a.OID, Default: a.Default})
 		}

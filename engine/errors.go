@@ -55,6 +55,12 @@ var sqlstates = []struct {
 	{warehouse.ErrSchemaMismatch, pgerr.DatatypeMismatch, "", ""},
 	{warehouse.ErrInvalidTable, pgerr.InvalidTableDefinition, "", ""},
 	{warehouse.ErrNoMark, pgerr.InvalidSavepointSpec, "", ""},
+	{warehouse.ErrNoSuchRef, pgerr.UndefinedObject, "", ""},
+	{warehouse.ErrNoSuchSnapshot, pgerr.UndefinedObject, "", ""},
+	{warehouse.ErrRefExists, pgerr.DuplicateObject, "", ""},
+	{warehouse.ErrNotAncestor, pgerr.ObjectNotInPrerequisiteState, "", ""},
+	{warehouse.ErrRefState, pgerr.ObjectNotInPrerequisiteState, "", ""},
+	{catalog.ErrNoSuchDropped, pgerr.UndefinedTable, "no such dropped table", "View skade.dropped_tables lists the tables that can come back."},
 	{warehouse.ErrClosed, pgerr.AdminShutdown, "the warehouse is closed", ""},
 	{catalog.ErrConflict, pgerr.SerializationFailure, "could not serialize access due to concurrent update", "Retry the transaction."},
 	{catalog.ErrUnknownOutcome, pgerr.StatementCompletionUnknown, "the outcome of the commit is unknown: the disk failed while it was made durable", "Look for the commit's rows after the server was started again."},
@@ -127,6 +133,12 @@ func MapError(err error) error {
 	if errors.As(err, &ce) {
 		e := pgerr.New(codeOf(ce.Err), ce.Message)
 		e.Detail, e.Hint = ce.Detail, ce.Hint
+		return e
+	}
+	var re *warehouse.RefError
+	if errors.As(err, &re) {
+		e := pgerr.New(codeOf(re.Err), re.Message)
+		e.Detail, e.Hint = re.Detail, re.Hint
 		return e
 	}
 	var damaged *parquetio.DamagedError

@@ -55,6 +55,9 @@ func pgNotify(_ context.Context, s *session, args []*sqlfuncs.Value) (*sqlfuncs.
 
 func setConfig(_ context.Context, s *session, args []*sqlfuncs.Value) (*sqlfuncs.Value, error) {
 	name := args[0].Text
+	if err := s.mayChangeBranch(name, args[1].Text); err != nil {
+		return nil, err
+	}
 	if args[1].Null {
 		if err := s.gucs.reset(name); err != nil {
 			return nil, err

@@ -20,10 +20,12 @@ import (
 type Retention struct {
 	Snapshots int
 	Age       time.Duration
+	// Dropped is how long a dropped table can come back (skade.undrop) before maintenance removes its files.
+	Dropped time.Duration
 }
 
 // DefaultRetention keeps a week, and 100 snapshots of tables that change less often.
-var DefaultRetention = Retention{Snapshots: 100, Age: 7 * 24 * time.Hour}
+var DefaultRetention = Retention{Snapshots: 100, Age: 7 * 24 * time.Hour, Dropped: 7 * 24 * time.Hour}
 
 // minRetentionAge covers cuts that are taken while an expiry runs.
 const minRetentionAge = time.Minute

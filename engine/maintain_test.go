@@ -16,12 +16,12 @@ func TestRetention(t *testing.T) {
 		want  Retention
 	}{
 		"none":           {nil, server},
-		"both":           {iceberg.Properties{propMinSnapshots: "3", propMaxSnapshotAge: "120000"}, Retention{3, 2 * time.Minute}},
-		"below a minute": {iceberg.Properties{propMaxSnapshotAge: "0"}, Retention{100, time.Minute}},
+		"both":           {iceberg.Properties{propMinSnapshots: "3", propMaxSnapshotAge: "120000"}, Retention{Snapshots: 3, Age: 2 * time.Minute}},
+		"below a minute": {iceberg.Properties{propMaxSnapshotAge: "0"}, Retention{Snapshots: 100, Age: time.Minute}},
 		"no numbers":     {iceberg.Properties{propMinSnapshots: "many", propMaxSnapshotAge: "1 day"}, server},
 		"out of range":   {iceberg.Properties{propMinSnapshots: "0", propMaxSnapshotAge: "9223372036854775807"}, server},
 	} {
 		require.Equal(t, c.want, server.of(c.props), name)
 	}
-	require.Equal(t, Retention{0, time.Minute}, Retention{}.of(nil))
+	require.Equal(t, Retention{Snapshots: 0, Age: time.Minute}, Retention{}.of(nil))
 }

@@ -72,7 +72,7 @@ func (s *session) pointPlan(ctx context.Context, b binding, k *pgsql.KeyEquality
 	s.noteRead(t)
 	target := lookup.Target{Cut: s.readTx().Cut(), Ident: h.table, Schema: t.Schema()}
 	var changed uint64
-	cacheable := !t.Changed() && t.State() != nil && k.AsOf == nil
+	cacheable := t.AtCut() && t.State() != nil && k.AsOf == nil
 	switch {
 	case k.AsOf != nil:
 		v, err := s.evaluateArg(ctx, k.AsOf, b.args)

@@ -159,7 +159,9 @@ func (s *session) readTx() *warehouse.Tx {
 	if s.tx != nil {
 		return s.tx.warehouseTx()
 	}
-	return s.gw.warehouse.Begin(context.Background(), warehouse.TxOptions{Cut: s.gw.catalog.Cut(), ReadOnly: true})
+	tx := s.gw.warehouse.Begin(context.Background(), warehouse.TxOptions{Cut: s.gw.catalog.Cut(), ReadOnly: true})
+	_ = tx.SetBranch(s.gucs.value("skade.branch")) // a fresh transaction has changed nothing
+	return tx
 }
 
 func systemRelation(sys *pgcatalog.SystemRelation) *pgsql.Relation {
@@ -322,6 +324,8 @@ func (s *session) env(ctx context.Context) *sqlfuncs.Env {
 		Resolve:     func(name string) (table.Identifier, error) { return s.resolveTableName(ctx, name) },
 		Own:         s.ownWrites,
 		Visible:     func(table.Identifier) bool { return true },
+		Write:       s.writeTx, Candidates: s.candidates, NewName: s.newName,
+		DropRetention: s.gw.retention.Dropped,
 	}
 }
 

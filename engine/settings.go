@@ -108,6 +108,7 @@ var settings = []setting{
 	internal(intSetting("server_version_num", serverVersionNum, "", 150000, 159999, "Shows the server version as an integer.")),
 	stringSetting("session_replication_role", "origin", "Sets the session's behavior for triggers and rewrite rules."),
 	reported(internal(stringSetting("session_authorization", "", "Sets the session user name."))),
+	stringSetting("skade.branch", "", "Reads and writes the tables that have this branch on it."),
 	stringSetting("skade.as_of", "", "Reads every table as of this bound: seq:N, a snapshot, a timestamp or a tag."),
 	boolSetting("ssl", "off", "Enables SSL connections."),
 	reported(boolSetting("standard_conforming_strings", "on", "Causes '...' strings to treat backslashes literally.")),

@@ -377,11 +377,11 @@ func (s *session) liveSet(ctx context.Context, ident table.Identifier, at *pinne
 
 // ownWrites is a table's live set with the transaction's writes, nil when it wrote nothing there.
 func (s *session) ownWrites(ctx context.Context, ident table.Identifier) (*liveset.Set, error) {
-	if s.tx == nil || !s.tx.wrote {
+	if s.gucs.value("skade.branch") == "" && (s.tx == nil || !s.tx.wrote) {
 		return nil, nil
 	}
 	t, err := s.table(ctx, ident)
-	if err != nil || !t.Changed() {
+	if err != nil || t.AtCut() {
 		return nil, err
 	}
 	return t.Live(ctx)

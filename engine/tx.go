@@ -134,6 +134,7 @@ func (t *txn) warehouseTx() *warehouse.Tx {
 			t.savepoints[i].mark, t.savepoints[i].hasMark = t.wh.Savepoint(), true
 		}
 	}
+	t.followBranch()
 	return t.wh
 }
 
@@ -156,6 +157,9 @@ func (t *txn) writable(command string) error {
 	}
 	if v := t.s.gucs.value("skade.as_of"); v != "" {
 		return pgerr.Newf(pgerr.ReadOnlySQLTransaction, "cannot execute %s while skade.as_of is set", command).WithHint("RESET skade.as_of reads and writes the present.")
+	}
+	if err := t.branchAllows(command); err != nil {
+		return err
 	}
 	t.wrote = true
 	return nil

@@ -125,6 +125,9 @@ func (s *session) set(w pgwire.Writer, u *pgsql.Set, tag string) (string, error)
 		}
 		return "SET", nil
 	case u.Reset:
+		if err := s.mayChangeBranch(u.Name, ""); err != nil {
+			return "", err
+		}
 		return tag, s.gucs.reset(u.Name)
 	}
 	if u.Local && !s.tx.explicit {
@@ -141,6 +144,10 @@ func (s *session) set(w pgwire.Writer, u *pgsql.Set, tag string) (string, error)
 	case "skade.as_of":
 		if s.tx.wrote {
 			return "", pgerr.New(pgerr.ActiveSQLTransaction, "skade.as_of cannot be set in a transaction that has written")
+		}
+	case "skade.branch":
+		if err := s.mayChangeBranch(u.Name, u.Value); err != nil {
+			return "", err
 		}
 	}
 	return "SET", s.gucs.set(u.Name, u.Value, u.Local)

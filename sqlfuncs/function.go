@@ -16,6 +16,7 @@ import (
 	"github.com/nordisk/skade-pg/internal/pgtype"
 	"github.com/nordisk/skade-pg/liveset"
 	"github.com/nordisk/skade-pg/lookup"
+	"github.com/nordisk/skade-pg/warehouse"
 )
 
 // Value is an argument or a scalar result: PostgreSQL's text form with its type.
@@ -56,6 +57,14 @@ type Env struct {
 	Own func(ctx context.Context, ident table.Identifier) (*liveset.Set, error)
 	// Visible reports whether the session may see a table in the feed (SELECT right).
 	Visible func(ident table.Identifier) bool
+	// Write gives the session's transaction for a change by the named function. Errors: 25006.
+	Write func(function string) (*warehouse.Tx, error)
+	// Candidates are the identifiers that a SQL name may mean, in the order of the search path.
+	Candidates func(name string) ([]table.Identifier, error)
+	// NewName is the identifier of a SQL name for a new relation; without a schema it goes to that of like.
+	NewName func(name string, like table.Identifier) (table.Identifier, error)
+	// DropRetention is how long dropped tables can come back.
+	DropRetention time.Duration
 	// SessionAsOf is skade.as_of.
 	SessionAsOf string
 }
@@ -89,6 +98,8 @@ type Function struct {
 	Returns uint32
 	SetOf   bool
 	Strict  bool
+	// Volatile functions change something.
+	Volatile bool
 	// Doc is one sentence, shown by \df+.
 	Doc string
 	// Describe gives the columns of a call: args has one entry per declared argument, nil where left out or not known before execution.
@@ -125,12 +136,19 @@ var functions = []*Function{
 	checkWarehouse,
 	commitChannel,
 	commitsSince,
+	createBranch,
+	createTag,
 	currentCommitSeq,
+	dropRef,
+	fastForward,
 	lookupFunc,
+	rollbackTo,
+	setCurrentSnapshot,
 	snapshotAt,
 	tableAt,
 	tableChanges,
 	tableChangesNet,
+	undrop,
 }
 
 var views = []*View{commitsView, snapshotsView}

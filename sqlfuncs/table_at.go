@@ -58,7 +58,7 @@ func TableStateAt(ctx context.Context, env *Env, ident table.Identifier, bound *
 	if bound == nil || bound.Null {
 		return nil, pgerr.New(pgerr.InvalidParameterValue, "bound must not be null").WithHint("Use 'now' for the present, 'earliest' for the oldest snapshot.")
 	}
-	b, err := boundArg(env, []*Value{bound}, 0)
+	b, err := parseBound(ctx, env, ident, bound)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package warehouse
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -31,11 +32,19 @@ func (c *tableCommit) buildOn(ctx context.Context, in catalog.BuildInput) (catal
 	if err != nil {
 		return catalog.BuildOutput{}, err
 	}
-	out := catalog.BuildOutput{Updates: append([]icetable.Update(nil), c.t.alters...), Ref: icetable.MainBranch}
+	out := catalog.BuildOutput{Updates: append([]icetable.Update(nil), c.t.alters...), Ref: c.t.writeBranch()}
+	refs, own, err := c.refUpdates(in.Base)
+	if err != nil {
+		return out, err
+	}
+	out.Updates = append(out.Updates, refs...)
 	if !c.t.st.changed() {
 		return out, nil
 	}
-	head := in.Base.CurrentSnapshot()
+	head, err := c.branchHead(in.Base)
+	if err != nil {
+		return out, err
+	}
 	set, err := c.headSet(ctx, in.Base, head)
 	if err != nil {
 		return out, err
@@ -43,7 +52,7 @@ func (c *tableCommit) buildOn(ctx context.Context, in catalog.BuildInput) (catal
 	if err := c.conflicts(ctx, in.Base, set); err != nil {
 		return out, err
 	}
-	s := &snapshotBuild{w: c.t.tx.w, in: in, meta: meta, head: head, id: c.snapshotID, added: append([]iceberg.DataFile(nil), c.added...)}
+	s := &snapshotBuild{w: c.t.tx.w, in: in, meta: meta, head: head, branch: c.t.writeBranch(), id: c.snapshotID, added: append([]iceberg.DataFile(nil), c.added...)}
 	s.added = append(s.added, c.deletes...)
 	s.manifests, s.removed, s.all = c.manifests, newRemoval(), c.t.st.truncated
 	if s.all {
@@ -71,7 +80,7 @@ func (c *tableCommit) buildOn(ctx context.Context, in catalog.BuildInput) (catal
 	if err := s.finish(ctx, op); err != nil {
 		return out, err
 	}
-	out.Updates = append(out.Updates, s.updates...)
+	out.Updates = append(append(out.Updates, s.updates...), own...)
 	out.Operation = string(op)
 	out.RowsAdded, out.RowsDeleted = c.rows, c.gone
 	out.FilesAdded, out.FilesDeleted = s.metrics.addedDataFiles, s.metrics.removedDataFiles
@@ -239,6 +248,7 @@ type snapshotBuild struct {
 	in        catalog.BuildInput
 	meta      icetable.Metadata
 	head      *icetable.Snapshot
+	branch    string // "": main
 	id        int64
 	added     []iceberg.DataFile
 	manifests []iceberg.ManifestFile // those of the added files
@@ -372,16 +382,17 @@ func (s *snapshotBuild) snapshot(mw *metadataWriter, manifests []iceberg.Manifes
 	if s.meta.Version() >= 3 {
 		snap.FirstRowID, snap.AddedRows = &first, &rows
 	}
+	branch := cmp.Or(s.branch, icetable.MainBranch)
 	var maxRef, maxSnap int64
 	var minKeep int
 	for name, ref := range s.in.Base.Refs() {
-		if name == icetable.MainBranch {
+		if name == branch {
 			maxRef, maxSnap, minKeep = deref(ref.MaxRefAgeMs), deref(ref.MaxSnapshotAgeMs), deref(ref.MinSnapshotsToKeep)
 		}
 	}
 	s.updates = []icetable.Update{
 		icetable.NewAddSnapshotUpdate(snap),
-		icetable.NewSetSnapshotRefUpdate(icetable.MainBranch, s.id, icetable.BranchRef, maxRef, maxSnap, minKeep),
+		icetable.NewSetSnapshotRefUpdate(branch, s.id, icetable.BranchRef, maxRef, maxSnap, minKeep),
 	}
 	s.w.rememberList(path, mw.listBytes)
 	return nil

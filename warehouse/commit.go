@@ -89,7 +89,7 @@ func (tx *Tx) commit(ctx context.Context) (*catalog.Record, []*tableCommit, erro
 	byKey := map[catalog.TableKey]*tableCommit{}
 	for _, key := range slices.Sorted(maps.Keys(tx.names.tables)) {
 		t := tx.names.tables[key]
-		if !t.Changed() && len(t.alters) == 0 {
+		if !t.altered() {
 			continue
 		}
 		c := &tableCommit{t: t, batch: batch}
@@ -104,7 +104,7 @@ func (tx *Tx) commit(ctx context.Context) (*catalog.Record, []*tableCommit, erro
 	req := &catalog.Request{TxID: tx.opts.TxID, Actor: tx.opts.Actor, ApplicationName: tx.opts.ApplicationName, Context: tx.opts.Context}
 	req.Changes = append(req.Changes, tx.requires...) // they come first: own changes are none to them
 	for _, c := range commits {
-		if c.t.base != nil {
+		if c.t.base != nil && !c.t.undropped {
 			req.Changes = append(req.Changes, catalog.UpdateTable{Key: c.t.key, Ident: c.t.base.Ident, Build: c.build})
 		}
 	}
@@ -116,6 +116,11 @@ func (tx *Tx) commit(ctx context.Context) (*catalog.Record, []*tableCommit, erro
 			o.change = c
 		}
 		req.Changes = append(req.Changes, o.change)
+	}
+	for _, c := range commits {
+		if c.t.undropped {
+			req.Changes = append(req.Changes, catalog.UpdateTable{Key: c.t.key, Ident: c.t.ident, Build: c.build})
+		}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, commits, err

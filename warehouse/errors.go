@@ -28,9 +28,29 @@ var (
 	ErrDuplicateTarget = errors.New("command cannot affect row a second time")
 	// ErrNoMark is returned for a savepoint that was released or rolled back past (SQLSTATE 3B001).
 	ErrNoMark = errors.New("savepoint does not exist")
+	// ErrNoSuchRef is returned when a table has no branch or tag of that name (SQLSTATE 42704).
+	ErrNoSuchRef = errors.New("branch or tag does not exist")
+	// ErrNoSuchSnapshot is returned when a branch or tag is set to a snapshot that the table does not retain (SQLSTATE 42704).
+	ErrNoSuchSnapshot = errors.New("snapshot does not exist")
+	// ErrRefExists is returned when a branch or tag of that name exists (SQLSTATE 42710).
+	ErrRefExists = errors.New("branch or tag already exists")
+	// ErrNotAncestor is returned for a rollback to a snapshot that is no ancestor of the branch, and for a fast-forward to one that
+	// does not descend from it (SQLSTATE 55000).
+	ErrNotAncestor = errors.New("snapshots are not ancestor and descendant")
+	// ErrRefState is returned when a branch or tag cannot be changed as it stands (SQLSTATE 55000).
+	ErrRefState = errors.New("branch or tag is not in a state for this")
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("warehouse is closed")
 )
+
+// RefError is what a change of a branch or tag fails with. errors.Is finds Err, one of the sentinels above.
+type RefError struct {
+	Err                   error
+	Message, Detail, Hint string
+}
+
+func (e *RefError) Error() string { return e.Message }
+func (e *RefError) Unwrap() error { return e.Err }
 
 // DuplicateKeyError is returned when a key is inserted that a live row has already (SQLSTATE 23505). Nothing of the
 // batch that carried it was written.

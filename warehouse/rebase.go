@@ -18,11 +18,21 @@ const maxRebaseRows = 1 << 20
 // Commit says what is wrong.
 func (tx *Tx) SetCut(ctx context.Context, cut *catalog.Cut) error {
 	tx.cut = cut
+	named := map[catalog.TableKey]bool{} // renamed or brought back here: the newer cut does not know the name
+	for _, key := range tx.names.byIdent {
+		named[key] = true
+	}
 	for key, t := range tx.names.tables {
 		switch {
 		case t.base == nil || len(t.alters) > 0:
+		case len(t.refs) > 0 || t.OnBranch() || t.newBranch != "": // of another line of snapshots: Commit says whether they fit
+			if !t.altered() {
+				delete(tx.names.tables, key)
+			}
 		case !t.Changed():
-			delete(tx.names.tables, key)
+			if !named[key] {
+				delete(tx.names.tables, key)
+			}
 		default:
 			state, ok := cut.TableByKey(key)
 			if !ok || state.ChangedSeq == t.base.ChangedSeq {
@@ -40,7 +50,7 @@ func (tx *Tx) SetCut(ctx context.Context, cut *catalog.Cut) error {
 func (tx *Tx) Bases() []*catalog.TableState {
 	var out []*catalog.TableState
 	for _, t := range tx.names.tables {
-		if t.base != nil && (t.Changed() || len(t.alters) > 0) {
+		if t.base != nil && t.altered() {
 			out = append(out, t.base)
 		}
 	}

@@ -29,6 +29,16 @@ type TxTable struct {
 	opened  tableMeta // as it was opened
 	baseSet *liveset.Set
 
+	branch        string // what it is read from
+	sessionBranch string // the transaction's branch when it was opened
+	newBranch     string // the branch that a write makes
+	noBranch      error  // why it cannot be written on the transaction's branch
+	head          head
+	openedHead    head
+	openedSet     *liveset.Set
+	refs          []refOp
+	undropped     bool // by this transaction
+
 	mu      sync.Mutex // guards everything below while Append runs in several goroutines
 	st      *state
 	spill   *spill       // a flush under way, nil when none
@@ -70,12 +80,16 @@ func (tx *Tx) openTable(ctx context.Context, state *catalog.TableState) (*TxTabl
 	} else if t.setMetadata(meta); t.unwritable == nil {
 		tx.w.metas.put(state.MetadataLocation, t.tableMeta)
 	}
-	t.opened, t.baseSet = t.tableMeta, liveset.Empty()
-	if id, ok := state.SnapshotID(); ok {
-		if t.baseSet, err = tx.w.opts.Live.At(ctx, t.Ref(), id); err != nil {
+	t.opened, t.baseSet, t.sessionBranch = t.tableMeta, liveset.Empty(), tx.branch
+	if err := t.chooseBranch(state); err != nil {
+		return nil, err
+	}
+	if id := t.head.snapshot; id != nil {
+		if t.baseSet, err = tx.w.opts.Live.At(ctx, t.Ref(), *id); err != nil {
 			return nil, fmt.Errorf("live set of %v: %w", state.Ident, err)
 		}
 	}
+	t.openedHead, t.openedSet = t.head, t.baseSet
 	t.st = newState(t.keyed())
 	return t, nil
 }
@@ -117,8 +131,20 @@ func (t *TxTable) writable() error {
 	if err := t.tx.writable(); err != nil {
 		return err
 	}
-	return t.unwritable
+	switch {
+	case t.unwritable != nil:
+		return t.unwritable
+	case t.noBranch != nil:
+		return t.noBranch
+	case t.sealed():
+		return &RefError{Err: ErrRefState, Message: fmt.Sprintf("table %q cannot be written after a branch or tag was made of this transaction's rows", t.name()),
+			Hint: "Write first, then make the branch or tag, then commit."}
+	}
+	return nil
 }
+
+// altered says whether the transaction changed the table in any way.
+func (t *TxTable) altered() bool { return t.Changed() || len(t.alters) > 0 || len(t.refs) > 0 }
 
 // Ident is the table's name inside the transaction.
 func (t *TxTable) Ident() icetable.Identifier { return t.ident }

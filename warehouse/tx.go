@@ -9,6 +9,7 @@ import (
 
 	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/internal/parquetio"
+	"github.com/nordisk/skade-pg/liveset"
 )
 
 // TxOptions opens a transaction.
@@ -23,12 +24,13 @@ type TxOptions struct {
 
 // Tx is one transaction: a pinned cut plus its own buffered changes. It ends with Commit or Rollback, once.
 type Tx struct {
-	w     *Warehouse
-	opts  TxOptions
-	cut   *catalog.Cut
-	names names
-	ops   []op // definitions in the order they were asked for
-	marks []*mark
+	w      *Warehouse
+	opts   TxOptions
+	cut    *catalog.Cut
+	names  names
+	branch string // "" is main
+	ops    []op   // definitions in the order they were asked for
+	marks  []*mark
 	// requires are conditions on tables that were read.
 	requires []catalog.Change
 	mu       sync.Mutex              // guards files
@@ -66,7 +68,7 @@ func (tx *Tx) Changed() bool {
 		return true
 	}
 	for _, t := range tx.names.tables {
-		if t.Changed() || len(t.alters) > 0 {
+		if t.altered() {
 			return true
 		}
 	}
@@ -105,27 +107,31 @@ type Mark struct{ m *mark }
 
 type mark struct {
 	names  names
+	branch string
 	ops    []op
 	states map[*TxTable]*state
 	shapes map[*TxTable]shape
 	seq    int
 }
 
-// shape is what AlterTable and RenameTable change in a TxTable.
+// shape is what AlterTable, RenameTable and changes of refs change in a TxTable.
 type shape struct {
-	ident  []string
-	alters int
-	meta   tableMeta
+	ident   []string
+	alters  int
+	meta    tableMeta
+	refs    int
+	head    head
+	baseSet *liveset.Set
 }
 
 // Savepoint marks the present. It costs a pointer per table written; the first write to a table after it copies the
 // table's bookkeeping, not its rows.
 func (tx *Tx) Savepoint() Mark {
-	m := &mark{names: tx.names.clone(), ops: tx.ops, states: map[*TxTable]*state{}, shapes: map[*TxTable]shape{}, seq: len(tx.marks)}
+	m := &mark{names: tx.names.clone(), branch: tx.branch, ops: tx.ops, states: map[*TxTable]*state{}, shapes: map[*TxTable]shape{}, seq: len(tx.marks)}
 	for _, t := range tx.names.tables {
 		t.st.frozen = true
 		m.states[t] = t.st
-		m.shapes[t] = shape{t.ident, len(t.alters), t.tableMeta}
+		m.shapes[t] = shape{t.ident, len(t.alters), t.tableMeta, len(t.refs), t.head, t.baseSet}
 	}
 	tx.marks = append(tx.marks, m)
 	return Mark{m}
@@ -142,16 +148,16 @@ func (tx *Tx) RollbackTo(mk Mark) error {
 	}
 	tx.marks = tx.marks[:m.seq+1]
 	later := tx.names.tables
-	tx.names, tx.ops = m.names.clone(), m.ops
+	tx.names, tx.ops, tx.branch = m.names.clone(), m.ops, m.branch
 	for key, t := range later {
-		if _, ok := m.states[t]; !ok && t.base != nil { // opened after the mark: back to the base
+		if _, ok := m.states[t]; !ok && t.base != nil && t.sessionBranch == tx.branch && !t.undropped { // opened after the mark: back to the base
 			tx.names.tables[key] = t
 		}
 	}
 	for _, t := range tx.names.tables {
 		st, sh := m.states[t], m.shapes[t]
 		if st == nil {
-			st, sh = newState(len(t.opened.keyIDs) > 0), shape{ident: t.base.Ident, meta: t.opened}
+			st, sh = newState(len(t.opened.keyIDs) > 0), shape{ident: t.base.Ident, meta: t.opened, head: t.openedHead, baseSet: t.openedSet}
 		}
 		t.mu.Lock()
 		t.rollbackLocked(st, sh)
@@ -173,6 +179,7 @@ func (tx *Tx) Release(mk Mark) error {
 // rollbackLocked makes st the table's state again. Rows that were logged after it are cut off.
 func (t *TxTable) rollbackLocked(st *state, sh shape) {
 	t.ident, t.alters, t.tableMeta = sh.ident, t.alters[:sh.alters], sh.meta
+	t.refs, t.head, t.baseSet = t.refs[:sh.refs], sh.head, sh.baseSet
 	t.st, t.ownSet, t.liveSet = st, nil, nil
 	if st.log.rows > st.rows || (t.keyed() && st.log.keys == nil) {
 		cut := st.log.prefix(st.rows)

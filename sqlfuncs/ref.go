@@ -1,0 +1,112 @@
+package sqlfuncs
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/apache/iceberg-go/table"
+
+	"github.com/nordisk/skade-pg/changelog"
+	"github.com/nordisk/skade-pg/internal/pgenc"
+	"github.com/nordisk/skade-pg/internal/pgerr"
+	"github.com/nordisk/skade-pg/internal/pgtype"
+)
+
+// What the functions that change branches and tags share. They run inside the caller's transaction and return snapshot ids.
+
+// maxRefName bounds a ref's name in bytes.
+const maxRefName = 255
+
+// nameArg is a branch's or tag's name.
+func nameArg(fn string, args []*Value, i int, what string) (string, error) {
+	switch {
+	case !given(args, i) || args[i].Text == "":
+		return "", pgerr.Newf(pgerr.InvalidParameterValue, "%s of %s must not be null or empty", what, fn)
+	case len(args[i].Text) > maxRefName:
+		return "", pgerr.Newf(pgerr.InvalidParameterValue, "%s of %s is longer than %d bytes", what, fn, maxRefName)
+	}
+	return args[i].Text, nil
+}
+
+// ageArg is a positive interval, 0 when it was left out. Months count 30 days, as in extract(epoch …).
+func ageArg(fn string, args []*Value, i int, what string) (time.Duration, error) {
+	if !given(args, i) {
+		return 0, nil
+	}
+	v, err := pgenc.Decode(pgtype.Interval, pgenc.Text, []byte(args[i].Text), pgenc.Style{})
+	if err != nil {
+		return 0, err
+	}
+	iv, ok := v.(pgenc.IntervalValue)
+	if !ok {
+		return 0, pgerr.Newf(pgerr.DatatypeMismatch, "%s of %s must be an interval", what, fn)
+	}
+	days := int64(iv.Months)*30 + int64(iv.Days)
+	const maxDays = 36500
+	if days > maxDays || days < -maxDays {
+		return 0, pgerr.Newf(pgerr.InvalidParameterValue, "%s of %s is out of range: \"%s\"", what, fn, args[i].Text)
+	}
+	d := time.Duration(days)*24*time.Hour + time.Duration(iv.Micros)*time.Microsecond
+	if d < time.Millisecond {
+		return 0, pgerr.Newf(pgerr.InvalidParameterValue, "%s of %s must be positive: \"%s\"", what, fn, args[i].Text)
+	}
+	return d, nil
+}
+
+// countArg is a positive integer, 0 when it was left out.
+func countArg(fn string, args []*Value, i int, what string) (int, error) {
+	if !given(args, i) {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(args[i].Text)
+	if err != nil || n < 1 {
+		return 0, pgerr.Newf(pgerr.InvalidParameterValue, "%s of %s must be positive: \"%s\"", what, fn, args[i].Text)
+	}
+	return n, nil
+}
+
+// snapshotArg is the snapshot at a bound, nil when the bound was left out.
+func snapshotArg(ctx context.Context, env *Env, ident table.Identifier, args []*Value, i int) (*int64, error) {
+	if !given(args, i) {
+		return nil, nil
+	}
+	st, err := TableStateAt(ctx, env, ident, args[i])
+	if err != nil {
+		return nil, err
+	}
+	if st.Snapshot == nil {
+		return nil, pgerr.Newf(pgerr.ObjectNotInPrerequisiteState, "table \"%s\" has no snapshot at %s", ident[len(ident)-1], args[i].Text)
+	}
+	return st.Snapshot, nil
+}
+
+// snapshotValue is a snapshot id as a result; NULL for the snapshot that the transaction's commit will make.
+func snapshotValue(id int64) *Value {
+	if id == 0 {
+		return &Value{OID: pgtype.Int8, Null: true}
+	}
+	return &Value{OID: pgtype.Int8, Text: strconv.FormatInt(id, 10)}
+}
+
+// parseBound is a bound's text form or, when it has none, the bare name of a branch or tag of the table.
+func parseBound(ctx context.Context, env *Env, ident table.Identifier, v *Value) (changelog.Bound, error) {
+	b, err := boundArg(env, []*Value{v}, 0)
+	if err == nil || !errors.Is(err, changelog.ErrMalformedBound) {
+		return b, err
+	}
+	st, terr := env.Cut.Table(ident)
+	if terr != nil {
+		return b, err
+	}
+	if v.Text == table.MainBranch {
+		return changelog.Branch(v.Text), nil
+	}
+	if r, ok := st.Ref(v.Text); ok && r.Tag {
+		return changelog.Tag(v.Text), nil
+	} else if ok {
+		return changelog.Branch(v.Text), nil
+	}
+	return b, err
+}
