@@ -1,6 +1,7 @@
 package warehouse
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -73,10 +74,10 @@ func (tx *Tx) SetBranch(name string) error {
 func (tx *Tx) Branch() string { return tx.branch }
 
 // Branch is the branch that the table is read from and written to.
-func (t *TxTable) Branch() string { return t.branch }
+func (t *TxTable) Branch() string { return cmp.Or(t.branch, icetable.MainBranch) }
 
 // OnBranch says that the table is read from another branch than main.
-func (t *TxTable) OnBranch() bool { return t.branch != icetable.MainBranch }
+func (t *TxTable) OnBranch() bool { return t.Branch() != icetable.MainBranch }
 
 // AtCut says that the table's rows are those of main at the cut: another branch, a rollback and own writes make others.
 func (t *TxTable) AtCut() bool { return !t.Changed() && !t.OnBranch() && !t.head.moved }
@@ -114,10 +115,7 @@ func (t *TxTable) chooseBranch(state *catalog.TableState) error {
 
 // writeBranch is the ref that the commit moves.
 func (t *TxTable) writeBranch() string {
-	if t.newBranch != "" {
-		return t.newBranch
-	}
-	return t.branch
+	return cmp.Or(t.newBranch, t.Branch())
 }
 
 // sealed says that a ref of this transaction names the snapshot of its commit, so that the table's rows are settled.
