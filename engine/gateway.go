@@ -46,6 +46,8 @@ type Options struct {
 	Threads     int
 	// Retention is what VACUUM keeps; the zero value keeps the newest snapshot and the last minute.
 	Retention Retention
+	// MaintenanceInterval is how often tables are maintained in the background; 0 never.
+	MaintenanceInterval time.Duration
 	// Version is the product's.
 	Version string
 	Logger  zerolog.Logger
@@ -59,6 +61,7 @@ type Gateway struct {
 	warehouse *warehouse.Warehouse
 	changes   *changelog.Reader
 	lookup    *lookup.Lookup
+	fs        *storeio.FS
 	duck      *duck.DB
 	syscat    *pgcatalog.Catalog
 	hub       *hub
@@ -70,6 +73,7 @@ type Gateway struct {
 	started                             time.Time
 	locks                               lockmgr.Manager
 	retention                           Retention
+	upkeep                              *upkeep
 
 	mu struct {
 		sync.Mutex
@@ -82,11 +86,12 @@ type Gateway struct {
 // New opens a Gateway: the DuckDB instance, the schema public of a fresh warehouse. Close must be called.
 func New(ctx context.Context, o Options) (*Gateway, error) {
 	gw := &Gateway{
-		catalog: o.Catalog, live: o.Live, warehouse: o.Warehouse, changes: o.Changes, lookup: o.Lookup, log: o.Logger,
+		catalog: o.Catalog, live: o.Live, warehouse: o.Warehouse, changes: o.Changes, lookup: o.Lookup, fs: o.FS, log: o.Logger,
 		dir: o.Dir, database: o.Database, address: o.Address, roles: o.Roles, started: time.Now(), retention: o.Retention,
 		versionText: fmt.Sprintf("PostgreSQL %s (skade-pg %s)", serverVersion, o.Version),
 	}
 	gw.mu.sessions = map[int32]*session{}
+	gw.upkeep = newUpkeep(gw)
 	gw.syscat = pgcatalog.New(pgcatalog.Options{Owner: ownerRole(o.Roles), Database: o.Database})
 	gw.feed = newCommitFeed(o.Catalog, o.Logger)
 	gw.hub = newHub(gw.feed)
@@ -106,6 +111,7 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 	if err := gw.ensurePublic(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	gw.upkeep.start(o.MaintenanceInterval)
 	return gw, nil
 }
 
@@ -132,6 +138,7 @@ func (gw *Gateway) ensurePublic(ctx context.Context) error {
 
 // Close ends the gateway. All sessions must be closed.
 func (gw *Gateway) Close() error {
+	gw.upkeep.stop()
 	gw.feed.close()
 	gw.mu.Lock()
 	n := len(gw.mu.sessions)

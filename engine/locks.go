@@ -260,14 +260,13 @@ func (s *session) releaseLocks(failed bool) {
 	s.owner.ReleaseTo(mark)
 }
 
-// vacuumTable maintains one table under the lock that VACUUM takes.
-func (s *session) vacuumTable(ctx context.Context, ident table.Identifier) error {
+// lockForVacuum takes the lock that VACUUM takes, until release.
+func (s *session) lockForVacuum(ctx context.Context, ident table.Identifier) (release func(), err error) {
 	mark := s.owner.Mark()
-	defer s.owner.ReleaseTo(mark)
 	if state, err := s.gw.catalog.Cut().Table(ident); err == nil {
 		if _, err := s.owner.Acquire(ctx, lockmgr.RelationTag(state.OID), lockmgr.ShareUpdateExclusive, s.lockOptions()); err != nil {
-			return s.lockError(err, "")
+			return nil, s.lockError(err, "")
 		}
 	}
-	return s.gw.maintain(ctx, ident)
+	return func() { s.owner.ReleaseTo(mark) }, nil
 }

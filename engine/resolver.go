@@ -325,7 +325,7 @@ func (s *session) env(ctx context.Context) *sqlfuncs.Env {
 		Own:         s.ownWrites,
 		Visible:     func(table.Identifier) bool { return true },
 		Write:       s.writeTx, Candidates: s.candidates, NewName: s.newName,
-		DropRetention: s.gw.retention.Dropped,
+		Files: s.gw.fs, Vacuums: s.gw.vacuums, DropRetention: s.gw.retention.Dropped,
 	}
 }
 

@@ -106,14 +106,16 @@ func (s *session) source(ctx context.Context, r *rendered, i int, use *pgsql.Rel
 	case pgsql.Function:
 		return s.functionItem(ctx, r, use, h, args)
 	case pgsql.System:
-		return s.systemItem(ctx, r, use, h)
+		return s.systemItem(ctx, r, use, h, args)
 	}
 	return "", pgerr.Newf(pgerr.InternalError, "source of kind %d", use.Relation.Kind)
 }
 
-func (s *session) systemItem(ctx context.Context, r *rendered, use *pgsql.RelUse, h *handle) (string, error) {
+func (s *session) systemItem(ctx context.Context, r *rendered, use *pgsql.RelUse, h *handle, args []value) (string, error) {
 	if h.view != nil {
-		rows, err := h.view.Open(ctx, s.env(ctx))
+		env := s.env(ctx)
+		env.Only = s.onlyTables(use, args)
+		rows, err := h.view.Open(ctx, env)
 		if err != nil {
 			return "", err
 		}

@@ -124,8 +124,7 @@ func (t *txn) readOnly() bool {
 // warehouseTx pins the cut on first use.
 func (t *txn) warehouseTx() *warehouse.Tx {
 	if t.wh == nil {
-		cut := t.s.gw.catalog.Cut()
-		t.s.pinned.Store(&pins{cuts: []*catalog.Cut{cut}})
+		cut := t.s.pinCut()
 		t.wh = t.s.gw.warehouse.Begin(context.Background(), warehouse.TxOptions{
 			Cut: cut, Actor: t.s.user(), ApplicationName: t.s.gucs.value("application_name"),
 		})
@@ -143,11 +142,10 @@ func (t *txn) refreshCut(ctx context.Context) error {
 	if t.wh == nil || !t.explicit || !strings.HasPrefix(t.isolation(), "read ") {
 		return nil
 	}
-	cut := t.s.gw.catalog.Cut()
-	if cut.Seq() == t.wh.Cut().Seq() {
+	if t.s.gw.catalog.Cut().Seq() == t.wh.Cut().Seq() {
 		return nil
 	}
-	return t.moveTo(ctx, cut)
+	return t.moveTo(ctx, t.s.gw.catalog.Cut())
 }
 
 // writable refuses a write in a read-only transaction.

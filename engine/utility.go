@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -281,38 +280,4 @@ func (s *session) sqlPrepared(name string) (*prepared, error) {
 		return nil, pgerr.Newf(pgerr.InvalidSQLStatementName, "prepared statement \"%s\" cannot be executed", name)
 	}
 	return p, nil
-}
-
-// vacuum compacts the named tables, or every table. ANALYZE has nothing to gather: bounds and counts are exact in the manifests.
-func (s *session) vacuum(ctx context.Context, w pgwire.Writer, u *pgsql.Vacuum) (string, error) {
-	if u.Analyze {
-		for _, n := range u.Tables {
-			if _, err := s.findTable(ctx, n); err != nil {
-				return "", err
-			}
-		}
-		return "ANALYZE", nil
-	}
-	if s.tx.explicit {
-		return "", pgerr.New(pgerr.ActiveSQLTransaction, "VACUUM cannot run inside a transaction block")
-	}
-	var idents [][]string
-	for _, n := range u.Tables {
-		t, err := s.findTable(ctx, n)
-		if err != nil {
-			return "", err
-		}
-		idents = append(idents, t.Ident())
-	}
-	if len(u.Tables) == 0 {
-		for t := range s.gw.catalog.Cut().AllTables() {
-			idents = append(idents, t.Ident)
-		}
-	}
-	for _, id := range idents {
-		if err := s.vacuumTable(ctx, slices.Clone(id)); err != nil {
-			return "", err
-		}
-	}
-	return "VACUUM", nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
+	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
 
 	"github.com/nordisk/skade-pg/catalog"
@@ -57,12 +58,18 @@ type Env struct {
 	Own func(ctx context.Context, ident table.Identifier) (*liveset.Set, error)
 	// Visible reports whether the session may see a table in the feed (SELECT right).
 	Visible func(ident table.Identifier) bool
+	// Files reads manifests.
+	Files iceio.IO
+	// Only, when not nil, keeps a view from reading tables that its query does not ask for.
+	Only func(ident table.Identifier) bool
 	// Write gives the session's transaction for a change by the named function. Errors: 25006.
 	Write func(function string) (*warehouse.Tx, error)
 	// Candidates are the identifiers that a SQL name may mean, in the order of the search path.
 	Candidates func(name string) ([]table.Identifier, error)
 	// NewName is the identifier of a SQL name for a new relation; without a schema it goes to that of like.
 	NewName func(name string, like table.Identifier) (table.Identifier, error)
+	// Vacuums tells what maintenance is at.
+	Vacuums func() []VacuumProgress
 	// DropRetention is how long dropped tables can come back.
 	DropRetention time.Duration
 	// SessionAsOf is skade.as_of.
@@ -151,7 +158,7 @@ var functions = []*Function{
 	undrop,
 }
 
-var views = []*View{commitsView, snapshotsView}
+var views = []*View{commitsView}
 
 // Defaults is the number of trailing arguments that may be left out.
 func (f *Function) Defaults() int {

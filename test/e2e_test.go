@@ -23,6 +23,8 @@ type gateway struct {
 	t   testing.TB
 	dir string
 	srv *cli.Server
+	// configure, when set, changes the configuration that open uses.
+	configure func(*cli.Config)
 }
 
 // start serves a fresh folder.
@@ -40,7 +42,11 @@ func (g *gateway) open() {
 	if os.Getenv("SKADE_TEST_LOG") != "" {
 		log = log.Level(zerolog.DebugLevel)
 	}
-	srv, err := cli.Start(context.Background(), &cli.Config{Data: g.dir, Listen: "127.0.0.1:0", Database: "skade", MaxConnections: 100, DrainSeconds: 5}, log)
+	cfg := &cli.Config{Data: g.dir, Listen: "127.0.0.1:0", Database: "skade", MaxConnections: 100, DrainSeconds: 5, RetainDropped: 7 * 24 * time.Hour}
+	if g.configure != nil {
+		g.configure(cfg)
+	}
+	srv, err := cli.Start(context.Background(), cfg, log)
 	require.NoError(g.t, err)
 	g.srv = srv
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow-go/v18/arrow"
@@ -49,7 +48,11 @@ func (c *tableCommit) buildOn(ctx context.Context, in catalog.BuildInput) (catal
 	if err != nil {
 		return out, err
 	}
-	if err := c.conflicts(ctx, in.Base, set); err != nil {
+	at, err := c.conflicts(ctx, in.Base, set)
+	if err != nil {
+		return out, err
+	}
+	if err := c.replace(set, at); err != nil {
 		return out, err
 	}
 	s := &snapshotBuild{w: c.t.tx.w, in: in, meta: meta, head: head, branch: c.t.writeBranch(), id: c.snapshotID, added: append([]iceberg.DataFile(nil), c.added...)}
@@ -128,42 +131,34 @@ func (c *tableCommit) headSet(ctx context.Context, base icetable.Metadata, head 
 	return set, nil
 }
 
-// conflicts is the first-committer-wins rule: rows suppressed, keys inserted.
-func (c *tableCommit) conflicts(ctx context.Context, base icetable.Metadata, set *liveset.Set) error {
+// conflicts is the first-committer-wins rule: rows suppressed, keys inserted. It returns where the suppressed rows are in the newest base.
+func (c *tableCommit) conflicts(ctx context.Context, base icetable.Metadata, set *liveset.Set) (*placed, error) {
 	st := c.t.st
 	moved := set != c.t.baseSet
 	if st.truncated {
 		if _, had := c.t.baseSet.SnapshotID(); st.strict && moved && (had || set.NumFiles() > 0) {
-			return fmt.Errorf("%w: the table changed", ErrConflict)
+			return nil, fmt.Errorf("%w: the table changed", ErrConflict)
 		}
-		return nil
+		return &placed{}, nil
 	}
 	if !moved {
-		return nil
+		return &placed{suppress: st.suppress}, nil
 	}
-	for p, b := range st.suppress {
-		if b.IsEmpty() || c.t.baseSet.File(p) == nil {
-			continue
-		}
-		f := set.File(p)
-		if f == nil {
-			return fmt.Errorf("%w: the data file of a row was replaced (%s)", ErrConflict, path.Base(p))
-		}
-		if f.Suppressed != nil && f.Suppressed.Intersects(b) {
-			return fmt.Errorf("%w: a row was deleted or updated", ErrConflict)
-		}
+	at, err := c.place(set)
+	if err != nil {
+		return nil, err
 	}
-	if err := c.equalityConflicts(ctx, base, set); err != nil {
-		return err
+	if err := c.equalityConflicts(ctx, base, set, at); err != nil {
+		return nil, err
 	}
 	if c.t.keyed() && len(c.added) > 0 {
-		return c.keyConflicts(ctx, base, set)
+		return at, c.keyConflicts(ctx, base, set, at)
 	}
-	return nil
+	return at, nil
 }
 
 // equalityConflicts refuses an equality delete that would delete rows this transaction did not see.
-func (c *tableCommit) equalityConflicts(ctx context.Context, base icetable.Metadata, set *liveset.Set) error {
+func (c *tableCommit) equalityConflicts(ctx context.Context, base icetable.Metadata, set *liveset.Set, at *placed) error {
 	ref := liveset.Ref{UUID: base.TableUUID(), Metadata: base}
 	for _, e := range c.t.st.eq {
 		hits, err := c.t.tx.w.equalityHits(ctx, ref, set, c.t.schema, e.fieldIDs, e.rows)
@@ -171,7 +166,7 @@ func (c *tableCommit) equalityConflicts(ctx context.Context, base icetable.Metad
 			return err
 		}
 		for _, h := range hits {
-			if b := c.t.st.suppress[h.Path]; b == nil || !b.Contains(h.Pos) {
+			if b := at.suppress[h.Path]; b == nil || !b.Contains(h.Pos) {
 				return fmt.Errorf("%w: a row to delete was added", ErrConflict)
 			}
 		}
@@ -179,8 +174,9 @@ func (c *tableCommit) equalityConflicts(ctx context.Context, base icetable.Metad
 	return nil
 }
 
-// keyConflicts refuses keys that commits since the cut inserted. The smaller side is probed in the larger.
-func (c *tableCommit) keyConflicts(ctx context.Context, base icetable.Metadata, set *liveset.Set) error {
+// keyConflicts refuses keys that commits since the cut inserted. Rows that this transaction replaces are none of them, also where a compaction has moved
+// them. The smaller side is probed in the larger.
+func (c *tableCommit) keyConflicts(ctx context.Context, base icetable.Metadata, set *liveset.Set, at *placed) error {
 	diffs, err := liveset.Diff(ctx, c.t.baseSet, set)
 	if err != nil {
 		return fmt.Errorf("commits since the cut: %w", err)
@@ -195,6 +191,12 @@ func (c *tableCommit) keyConflicts(ctx context.Context, base icetable.Metadata, 
 		ov.Add = append(ov.Add, d.File)
 		if card(d.Inserted) < d.File.Records {
 			ov.Suppress[d.File.Path] = roaring.Flip(d.Inserted, 0, uint64(d.File.Records))
+		}
+		if b := at.suppress[d.File.Path]; b != nil {
+			if s := ov.Suppress[d.File.Path]; s != nil {
+				b = roaring.Or(s, b)
+			}
+			ov.Suppress[d.File.Path] = b
 		}
 	}
 	if theirs == 0 {
@@ -291,6 +293,11 @@ func (s *snapshotBuild) deletionVectors(ctx context.Context, set *liveset.Set, s
 		return err
 	}
 	s.in.Batch.Add(path)
+	return s.addDeletes(files)
+}
+
+// addDeletes adds delete files that were made in the serial point, with their manifests.
+func (s *snapshotBuild) addDeletes(files []iceberg.DataFile) error {
 	mw, err := newMetadataWriter(s.w.opts.FS, s.meta, s.id)
 	if err != nil {
 		return err

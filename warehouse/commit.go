@@ -36,6 +36,7 @@ type tableCommit struct {
 	manifests  []iceberg.ManifestFile
 	rows       int64    // added
 	gone       int64    // suppressed
+	moved      bool     // the delete files are for rows that compactions have moved
 	paths      []string // metadata and delete files of prepare
 	attempt    []string // files of the last build
 	stale      []string // files of builds the catalog asked to do again

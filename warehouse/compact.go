@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
-	"github.com/apache/iceberg-go"
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	icetable "github.com/apache/iceberg-go/table"
 
 	"github.com/nordisk/skade-pg/catalog"
+	"github.com/nordisk/skade-pg/internal/parquetio"
 	"github.com/nordisk/skade-pg/liveset"
 )
 
@@ -25,6 +26,10 @@ type CompactOptions struct {
 	// MaxDeleteFiles: with more position and equality delete files than this they are rewritten into one position delete
 	// file per partition (v2) or deletion vectors (v3), also when no data file is. 0 is 16.
 	MaxDeleteFiles int
+	// MaxRows: one run rewrites about as many rows at most (one file may have more). 0 is 8 Mi rows. Run it again for the rest.
+	MaxRows int64
+	// Progress, when set, is told how many of how many rows are rewritten.
+	Progress func(done, total int64)
 }
 
 // CompactResult says what Compact did.
@@ -32,6 +37,8 @@ type CompactResult struct {
 	FilesRemoved, FilesAdded             int
 	DeleteFilesRemoved, DeleteFilesAdded int
 	Rows                                 int64           // rewritten
+	Suppressed                           int64           // rows that the removed files held and no longer had
+	More                                 bool            // there is more to rewrite than MaxRows
 	Record                               *catalog.Record // nil when there was nothing to do
 }
 
@@ -48,6 +55,9 @@ func (o CompactOptions) defaults() CompactOptions {
 	if o.MaxDeleteFiles <= 0 {
 		o.MaxDeleteFiles = 16
 	}
+	if o.MaxRows <= 0 {
+		o.MaxRows = 8 << 20
+	}
 	return o
 }
 
@@ -58,13 +68,17 @@ type compaction struct {
 	victims  []*liveset.LiveFile
 	merge    bool // rewrite the delete files of the remaining files
 	replaced []*liveset.DeleteFile
+	own      []*ownFile // the new files, as in moves
+	moves    *moves
+	progress func(done, total int64)
 	result   CompactResult
 }
 
 // Compact rewrites small files and files with many suppressed rows into sorted ones, and scattered delete files into
 // few, as one replace snapshot that changes no row (L5). On v3 rows keep their _row_id and
 // _last_updated_sequence_number. The new files carry the data sequence number of the snapshot they were read from, so
-// that later equality deletes still reach them. ErrConflict when a concurrent commit touched the same files.
+// that later equality deletes still reach them. Rows that concurrent commits delete or update meanwhile are carried over as suppressions of the new
+// files, and the positions of waiting writers are translated. ErrConflict when something else happened to the files, such as a rollback.
 func (w *Warehouse) Compact(ctx context.Context, ident icetable.Identifier, opts CompactOptions) (CompactResult, error) {
 	tx := w.Begin(ctx, TxOptions{ApplicationName: "compact"})
 	c := &compaction{}
@@ -92,6 +106,7 @@ func (c *compaction) run(ctx context.Context, tx *Tx, ident icetable.Identifier,
 	if c.start == nil {
 		return nil
 	}
+	c.progress = opts.Progress
 	c.choose(opts)
 	if len(c.victims) == 0 && !c.merge {
 		return nil
@@ -114,13 +129,19 @@ func (c *compaction) run(ctx context.Context, tx *Tx, ident icetable.Identifier,
 
 // choose picks the files to rewrite.
 func (c *compaction) choose(opts CompactOptions) {
+	var rows int64
 	small := map[string][]*liveset.LiveFile{}
 	picked := map[string]bool{}
 	pick := func(f *liveset.LiveFile) {
-		if !picked[f.File.Path] {
-			picked[f.File.Path] = true
-			c.victims = append(c.victims, f)
+		if picked[f.File.Path] {
+			return
 		}
+		if rows += f.File.Records; rows > opts.MaxRows && len(c.victims) > 1 {
+			c.result.More = true
+			return
+		}
+		picked[f.File.Path] = true
+		c.victims = append(c.victims, f)
 	}
 	for f := range c.t.baseSet.Files() {
 		gone := f.File.Records - f.Live()
@@ -155,38 +176,32 @@ func (c *compaction) rewrite(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	opts := liveset.ScanOptions{Files: c.victims}
-	if t.v3() {
-		opts.Meta = liveset.MetaColumns{RowID: true, LastUpdatedSeq: true}
-	}
+	c.moves = newMoves(c.victims)
+	slots := map[slotKey]uint16{}
+	w.placed = c.placer(slots)
 	var want int64
 	for _, v := range c.victims {
 		want += v.Live()
+		c.result.Suppressed += v.File.Records - v.Live()
 	}
-	if len(c.victims) > 0 {
-		for rec, err := range t.tx.w.opts.Live.Scan(ctx, t.Ref(), t.baseSet, t.schema, opts) {
-			if err != nil {
-				w.abort()
-				return err
-			}
-			c.rows += rec.NumRows()
-			err = w.route(ctx, rec)
-			rec.Release()
-			if err != nil {
-				w.abort()
-				return err
-			}
+	for i := range c.victims {
+		if err := c.rewriteFile(ctx, w, i, want); err != nil {
+			w.abort()
+			return err
 		}
 	}
 	if c.rows != want {
 		w.abort()
 		return fmt.Errorf("read %d rows, want %d", c.rows, want)
 	}
-	own, err := w.close(ctx)
-	if err != nil {
+	order := slices.Clone(w.order)
+	if c.own, err = w.close(ctx); err != nil {
 		return err
 	}
-	for _, o := range own {
+	if err := c.nameSlots(order, slots); err != nil {
+		return err
+	}
+	for _, o := range c.own {
 		c.added = append(c.added, o.written.DataFile)
 		c.batch.Add(o.written.Path)
 		if o.written.KeyIndexPath != "" {
@@ -195,6 +210,98 @@ func (c *compaction) rewrite(ctx context.Context) error {
 	}
 	c.result.FilesAdded, c.result.FilesRemoved, c.result.Rows = len(c.added), len(c.victims), c.rows
 	return c.rewriteDeletes()
+}
+
+// slotKey names a new file before it has a name: its partition and its number there.
+type slotKey struct {
+	partition string
+	n         int
+}
+
+// placer notes where rows go. An origin is the victim's index and the row's position in it.
+func (c *compaction) placer(slots map[slotKey]uint16) func(partition string, n int, first int64, origins []int64) {
+	from := make([]*moved, len(c.victims))
+	for i, v := range c.victims {
+		from[i] = c.moves.from[v.File.Path]
+	}
+	return func(partition string, n int, first int64, origins []int64) {
+		k := slotKey{partition, n}
+		slot, ok := slots[k]
+		if !ok {
+			slot = uint16(min(len(slots), noSlot))
+			slots[k] = slot
+		}
+		for i, o := range origins {
+			f, pos := from[o>>32], uint32(o)
+			f.slot[pos], f.pos[pos] = slot, uint32(first+int64(i))
+		}
+	}
+}
+
+// nameSlots gives the moves the names of the new files, which come by partition and number.
+func (c *compaction) nameSlots(order []string, slots map[slotKey]uint16) error {
+	if len(slots) != len(c.own) || len(slots) > noSlot {
+		return fmt.Errorf("%d new files, rows went to %d", len(c.own), len(slots))
+	}
+	c.moves.files = make([]string, len(c.own))
+	next := 0
+	for _, partition := range order {
+		for n := 0; ; n++ {
+			slot, ok := slots[slotKey{partition, n}]
+			if !ok {
+				break
+			}
+			c.moves.files[slot] = c.own[next].file.Path
+			next++
+		}
+	}
+	return nil
+}
+
+// rewriteFile writes the live rows of the i-th victim.
+func (c *compaction) rewriteFile(ctx context.Context, w *fileWriter, i int, total int64) error {
+	t := c.t
+	if c.victims[i].Live() == 0 {
+		return nil
+	}
+	opts := liveset.ScanOptions{Files: c.victims[i : i+1], Meta: liveset.MetaColumns{Pos: true, RowID: t.v3(), LastUpdatedSeq: t.v3()}}
+	for rec, err := range t.tx.w.opts.Live.Scan(ctx, t.Ref(), t.baseSet, t.schema, opts) {
+		if err != nil {
+			return err
+		}
+		wide, err := withOrigins(rec, t.schema.NumFields(), i)
+		rec.Release()
+		if err != nil {
+			return err
+		}
+		c.rows += wide.NumRows()
+		err = w.route(ctx, wide)
+		wide.Release()
+		if err != nil {
+			return err
+		}
+		if c.progress != nil {
+			c.progress(c.rows, total)
+		}
+	}
+	return nil
+}
+
+// withOrigins moves the column of positions, which follows the table's n columns, to the end and makes origins of it.
+func withOrigins(rec arrow.RecordBatch, n, victim int) (arrow.RecordBatch, error) {
+	pos, ok := rec.Column(n).(*array.Int64)
+	if !ok {
+		return nil, fmt.Errorf("scan: position column is %s", rec.Column(n).DataType())
+	}
+	origins := make([]int64, pos.Len())
+	for i := range origins {
+		origins[i] = int64(victim)<<32 | pos.Value(i)
+	}
+	col := parquetio.LongArray(origins)
+	defer col.Release()
+	cols := slices.Concat(rec.Columns()[:n], rec.Columns()[n+1:], []arrow.Array{col})
+	fields := slices.Concat(rec.Schema().Fields()[:n], rec.Schema().Fields()[n+1:], []arrow.Field{{Name: parquetio.OriginColumn, Type: arrow.PrimitiveTypes.Int64}})
+	return array.NewRecordBatch(arrow.NewSchema(fields, nil), cols, rec.NumRows()), nil
 }
 
 // rewriteDeletes writes v2 position deletes for the files that stay, and the manifests.
@@ -221,83 +328,4 @@ func (c *compaction) rewriteDeletes() error {
 	}
 	c.dataSeq = &c.start.SequenceNumber
 	return c.writeManifests()
-}
-
-// build is the Build callback of a compaction: the victims must be as they were read.
-func (c *compaction) build(ctx context.Context, in catalog.BuildInput) (catalog.BuildOutput, error) {
-	out := catalog.BuildOutput{Ref: icetable.MainBranch, Operation: string(icetable.OpReplace)}
-	if err := c.newAttempt(in.Base); err != nil {
-		return out, err
-	}
-	meta, err := c.checkVersions(in.Base)
-	if err != nil {
-		return out, err
-	}
-	head := in.Base.CurrentSnapshot()
-	set, err := c.headSet(ctx, in.Base, head)
-	if err != nil {
-		return out, err
-	}
-	s := &snapshotBuild{w: c.t.tx.w, in: in, meta: meta, head: head, id: c.snapshotID, manifests: c.manifests, removed: newRemoval()}
-	s.added = append(append([]iceberg.DataFile(nil), c.added...), c.deletes...)
-	defer func() { c.attempt = append([]string{}, s.paths...) }()
-	for _, p := range c.batch.Paths() {
-		in.Batch.Add(p)
-	}
-	for _, v := range c.victims {
-		f := set.File(v.File.Path)
-		if f == nil || !sameBitmap(f.Suppressed, v.Suppressed) {
-			return out, fmt.Errorf("%w: data file %s changed during compaction", ErrConflict, v.File.Path)
-		}
-		s.removeData(set, f)
-	}
-	if err := c.replaceDeletes(ctx, s, set); err != nil {
-		return out, err
-	}
-	if err := s.finish(ctx, icetable.OpReplace); err != nil {
-		return out, err
-	}
-	out.Updates = s.updates
-	out.FilesAdded, out.FilesDeleted = s.metrics.addedDataFiles, s.metrics.removedDataFiles
-	c.result.DeleteFilesAdded, c.result.DeleteFilesRemoved = int(s.metrics.addedDeleteFiles), int(s.metrics.removedDeleteFiles)
-	return out, nil
-}
-
-// replaceDeletes removes the delete files whose positions the new ones hold.
-func (c *compaction) replaceDeletes(ctx context.Context, s *snapshotBuild, set *liveset.Set) error {
-	if !c.merge {
-		return nil
-	}
-	still := map[string]bool{}
-	for d := range set.DeleteFiles() {
-		still[deleteFileKey(d.Data)] = true
-	}
-	for _, d := range c.replaced {
-		if !still[deleteFileKey(d.Data)] {
-			return fmt.Errorf("%w: delete file %s was replaced", ErrConflict, d.Data.FilePath())
-		}
-		s.removeDelete(d)
-	}
-	for _, p := range c.sup {
-		if set.File(p.file.Path) == nil {
-			return fmt.Errorf("%w: data file %s was replaced", ErrConflict, p.file.Path)
-		}
-	}
-	for f := range set.Files() {
-		// A file that came in with an older data sequence number may be in reach of the deletes to be removed.
-		if c.t.baseSet.File(f.File.Path) == nil && f.File.DataSeq <= c.start.SequenceNumber {
-			return fmt.Errorf("%w: another compaction committed", ErrConflict)
-		}
-	}
-	if c.t.v3() && len(c.sup) > 0 {
-		return s.deletionVectors(ctx, set, c.sup)
-	}
-	return nil
-}
-
-func sameBitmap(a, b *roaring.Bitmap) bool {
-	if a == nil || b == nil {
-		return (a == nil || a.IsEmpty()) && (b == nil || b.IsEmpty())
-	}
-	return a == b || a.Equals(b)
 }

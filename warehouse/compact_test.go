@@ -90,26 +90,6 @@ func TestCompactJoinsDeleteFiles(t *testing.T) {
 	})
 }
 
-// A compaction and a writer of the same file: whoever is second gets ErrConflict; of other files both succeed.
-func TestCompactConflicts(t *testing.T) {
-	k := testkit.Open(t)
-	id := k.Table(t, "s.people", 2, people())
-	k.Append(t, id, rowsOf(people(), row(1, "a"), row(2, "b")))
-	k.Append(t, id, rowsOf(people(), row(3, "c")))
-	tx, tt := begin(t, k, id)
-	_, err := tt.DeleteKeys(ctx, keyBatch(tt, 1))
-	require.NoError(t, err)
-	other, ot := begin(t, k, id)
-	require.NoError(t, ot.Append(ctx, rowsOf(people(), row(9, "z"))))
-	_, err = k.Warehouse.Compact(ctx, id, warehouse.CompactOptions{MinInputFiles: 2})
-	require.NoError(t, err)
-	_, err = tx.Commit(ctx)
-	require.ErrorIs(t, err, warehouse.ErrConflict)
-	_, err = other.Commit(ctx)
-	require.NoError(t, err)
-	sameRows(t, k, id, model{1: "a", 2: "b", 3: "c", 9: "z"}.texts())
-}
-
 // Expiry removes the files only old snapshots name, and nothing else.
 func TestExpireSnapshots(t *testing.T) {
 	bothVersions(t, func(t *testing.T, v int) {

@@ -1,12 +1,14 @@
 package warehouse
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/apache/iceberg-go"
@@ -15,19 +17,24 @@ import (
 	"github.com/nordisk/skade-pg/catalog"
 )
 
-// Retain says which snapshots ExpireSnapshots keeps: the newest Min of main's ancestry (at least 1), all younger than
-// MaxAge, every snapshot a ref names, and every snapshot for which Pinned returns true. Whoever reads an older cut must
-// be covered by it: the files of expired snapshots are removed at once.
+// Retain says which snapshots ExpireSnapshots keeps: of each branch's ancestry the newest Min (at least 1) and those younger than MaxAge, or what the
+// branch's own retention says; what no branch has while it is younger than MaxAge; every snapshot a ref names, and every snapshot for which
+// Pinned returns true.
 type Retain struct {
 	Min    int
 	MaxAge time.Duration
-	Pinned func(snapshotID int64) bool
+	// MaxRefAge: branches and tags other than main whose snapshot is older go, unless they have a retention of their own. 0 keeps them.
+	MaxRefAge time.Duration
+	Pinned    func(snapshotID int64) bool
+	// Later, when set, takes the files to be removed once nobody reads a cut from before the expiry. Else they are removed at once.
+	Later func(rec *catalog.Record, paths []string)
 }
 
 // ExpireResult says what ExpireSnapshots removed.
 type ExpireResult struct {
 	Snapshots    int
-	FilesRemoved int
+	Refs         int
+	FilesRemoved int             // or handed to Later
 	Record       *catalog.Record // nil when there was nothing to do
 }
 
@@ -40,19 +47,26 @@ func (w *Warehouse) ExpireSnapshots(ctx context.Context, ident icetable.Identifi
 		return res, err
 	}
 	var before icetable.Metadata
-	var gone []int64
+	var gone expiry
 	build := func(_ context.Context, in catalog.BuildInput) (catalog.BuildOutput, error) {
 		before, gone = in.Base, expired(in.Base, in.Time, keep)
-		if len(gone) == 0 {
+		if gone.empty() {
 			return catalog.BuildOutput{}, errNothingToExpire
 		}
-		return catalog.BuildOutput{Updates: []icetable.Update{icetable.NewRemoveSnapshotsUpdate(gone, false)}}, nil
+		var out catalog.BuildOutput
+		for _, name := range gone.refs {
+			out.Updates = append(out.Updates, icetable.NewRemoveSnapshotRefUpdate(name))
+		}
+		if len(gone.snapshots) > 0 {
+			out.Updates = append(out.Updates, icetable.NewRemoveSnapshotsUpdate(gone.snapshots, false))
+		}
+		return out, nil
 	}
 	meta, err := state.Metadata(ctx)
 	if err != nil {
 		return res, err
 	}
-	if len(expired(meta, time.Now(), keep)) == 0 {
+	if !meta.Properties().GetBool("gc.enabled", true) || expired(meta, time.Now(), keep).empty() {
 		return res, nil
 	}
 	res.Record, err = w.opts.Catalog.Commit(ctx, &catalog.Request{ApplicationName: "expire",
@@ -63,80 +77,114 @@ func (w *Warehouse) ExpireSnapshots(ctx context.Context, ident icetable.Identifi
 	case err != nil:
 		return ExpireResult{}, fmt.Errorf("expire snapshots of %v: %w", ident, err)
 	}
-	res.Snapshots = len(gone)
-	res.FilesRemoved, err = w.removeUnreachable(ctx, state.Key, before, gone)
-	return res, err
+	res.Snapshots, res.Refs = len(gone.snapshots), len(gone.refs)
+	paths, err := w.unreachable(ctx, state.Key, before, gone.snapshots)
+	if err != nil {
+		return res, err
+	}
+	res.FilesRemoved = len(paths)
+	if keep.Later != nil {
+		keep.Later(res.Record, paths)
+		return res, nil
+	}
+	return res, w.RemoveFiles(ctx, paths)
 }
 
 var errNothingToExpire = errors.New("no snapshot to expire")
 
-// expired are the snapshots of meta that keep does not keep.
-func expired(meta icetable.Metadata, now time.Time, keep Retain) []int64 {
-	kept := map[int64]bool{}
-	for _, ref := range meta.Refs() {
-		kept[ref.SnapshotID] = true
-	}
-	n := max(1, keep.Min)
-	for s := meta.CurrentSnapshot(); s != nil && n > 0; n-- {
-		kept[s.SnapshotID] = true
-		if s.ParentSnapshotID == nil {
-			break
+// expiry is what goes.
+type expiry struct {
+	refs      []string
+	snapshots []int64
+}
+
+func (e expiry) empty() bool { return len(e.refs) == 0 && len(e.snapshots) == 0 }
+
+// expired are the refs and snapshots of meta that keep does not keep.
+func expired(meta icetable.Metadata, now time.Time, keep Retain) expiry {
+	var out expiry
+	age := func(s *icetable.Snapshot) time.Duration { return now.Sub(time.UnixMilli(s.TimestampMs)) }
+	kept, onBranch := map[int64]bool{}, map[int64]bool{}
+	for name, ref := range meta.Refs() {
+		r, head := retentionOf(ref), meta.SnapshotByID(ref.SnapshotID)
+		if max := cmp.Or(r.MaxRefAge, keep.MaxRefAge); max > 0 && name != icetable.MainBranch && head != nil && age(head) > max {
+			out.refs = append(out.refs, name)
+			continue
 		}
-		s = meta.SnapshotByID(*s.ParentSnapshotID)
+		kept[ref.SnapshotID] = true
+		if ref.SnapshotRefType != icetable.BranchRef {
+			continue
+		}
+		n, maxAge := max(1, cmp.Or(r.MinSnapshotsToKeep, keep.Min)), cmp.Or(r.MaxSnapshotAge, keep.MaxAge)
+		for s := head; s != nil; n-- {
+			onBranch[s.SnapshotID] = true
+			if n > 0 || age(s) < maxAge {
+				kept[s.SnapshotID] = true
+			}
+			if s.ParentSnapshotID == nil {
+				break
+			}
+			s = meta.SnapshotByID(*s.ParentSnapshotID)
+		}
 	}
-	var out []int64
+	slices.Sort(out.refs)
 	for _, s := range meta.Snapshots() {
 		switch {
 		case kept[s.SnapshotID]:
-		case now.Sub(time.UnixMilli(s.TimestampMs)) < keep.MaxAge:
+		case !onBranch[s.SnapshotID] && age(&s) < keep.MaxAge:
 		case keep.Pinned != nil && keep.Pinned(s.SnapshotID):
 		default:
-			out = append(out, s.SnapshotID)
+			out.snapshots = append(out.snapshots, s.SnapshotID)
 		}
 	}
 	return out
 }
 
-// removeUnreachable removes the files of the gone snapshots that no snapshot of the table's present metadata names.
-func (w *Warehouse) removeUnreachable(ctx context.Context, key catalog.TableKey, before icetable.Metadata, gone []int64) (int, error) {
+// unreachable are the files of the gone snapshots that no snapshot of the table's present metadata names, without what belongs to them by name.
+func (w *Warehouse) unreachable(ctx context.Context, key catalog.TableKey, before icetable.Metadata, gone []int64) ([]string, error) {
 	candidates := &reachable{files: map[string]bool{}, manifests: map[string]bool{}}
 	for _, id := range gone {
 		if err := candidates.add(ctx, w, before.SnapshotByID(id), true); err != nil {
-			return 0, err
+			return nil, err
 		}
+	}
+	state, ok := w.opts.Catalog.Cut().TableByKey(key)
+	if !ok { // it was dropped meanwhile; purging is the drop's affair
+		return nil, nil
+	}
+	meta, err := state.Metadata(ctx)
+	if err != nil {
+		return nil, err
 	}
 	live := &reachable{files: map[string]bool{}, manifests: map[string]bool{}}
-	state, ok := w.opts.Catalog.Cut().TableByKey(key)
-	if ok { // else it was dropped meanwhile; nothing is reachable, but purging is the drop's affair
-		meta, err := state.Metadata(ctx)
-		if err != nil {
-			return 0, err
+	for _, s := range meta.Snapshots() {
+		if err := live.add(ctx, w, &s, false); err != nil {
+			return nil, err
 		}
-		for _, s := range meta.Snapshots() {
-			if err := live.add(ctx, w, &s, false); err != nil {
-				return 0, err
-			}
-		}
-	} else {
-		return 0, nil
 	}
-	removed := 0
+	var out []string
 	for _, p := range slices.Sorted(maps.Keys(candidates.files)) {
-		if live.files[p] {
-			continue
+		if !live.files[p] {
+			out = append(out, p)
 		}
+	}
+	return out, nil
+}
+
+// RemoveFiles removes files that nothing names, with their key indexes. What is gone already is passed over.
+func (w *Warehouse) RemoveFiles(ctx context.Context, paths []string) error {
+	for _, p := range paths {
 		if err := ctx.Err(); err != nil {
-			return removed, err
+			return err
 		}
 		if err := w.opts.FS.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return removed, fmt.Errorf("remove expired file: %w", err)
+			return fmt.Errorf("remove expired file: %w", err)
 		}
-		removed++
-		if err := w.opts.FS.Remove(p + ".keyidx"); err == nil {
-			removed++
+		if strings.HasSuffix(p, ".parquet") {
+			_ = w.opts.FS.Remove(p + ".keyidx") // most have none
 		}
 	}
-	return removed, nil
+	return nil
 }
 
 // reachable collects the files that snapshots name. Each manifest is read once.

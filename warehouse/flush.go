@@ -24,6 +24,8 @@ type fileWriter struct {
 	schema  *arrow.Schema
 	writers map[string]*parquetio.Writer
 	order   []string
+	// placed, when set, is told where rows went; route then takes batches with a trailing column of origins.
+	placed func(partition string, n int, first int64, origins []int64)
 }
 
 // newFileWriter begins. rowIDs: the rows bring _row_id and _last_updated_sequence_number (v3).
@@ -110,9 +112,13 @@ func (w *fileWriter) writer(ctx context.Context, partition map[int]any) (*parque
 		return pw, nil
 	}
 	opts := w.t.tx.w.opts
+	var placed func(n int, first int64, origins []int64)
+	if w.placed != nil {
+		placed = func(n int, first int64, origins []int64) { w.placed(key, n, first, origins) }
+	}
 	pw, err := parquetio.NewWriter(ctx, w.dir, parquetio.WriterOptions{
 		FS: opts.FS, Schema: w.t.schema, Spec: spec, Partition: partition,
-		SortIDs: w.t.keyIDs, BloomIDs: w.t.keyIDs, RowIDs: w.rowIDs,
+		SortIDs: w.t.keyIDs, BloomIDs: w.t.keyIDs, RowIDs: w.rowIDs, Placed: placed,
 		TargetFileSize: w.t.meta.Properties().GetInt64("write.target-file-size-bytes", defaultTargetFileSize),
 		MemoryBudget:   max(minSortBudget, 2*opts.MemoryLimit), TempDir: opts.TempDir,
 	})

@@ -96,6 +96,11 @@ func (t *TxTable) rebase(ctx context.Context, state *catalog.TableState) error {
 		return err
 	}
 	t.base, t.baseMeta, t.baseSet, t.liveSet = state, meta, set, nil
+	t.head = head{}
+	if id, ok := state.SnapshotID(); ok {
+		t.head.snapshot = &id
+	}
+	t.openedHead, t.openedSet = t.head, set
 	return nil
 }
 

@@ -179,7 +179,9 @@ func (tx *Tx) Release(mk Mark) error {
 // rollbackLocked makes st the table's state again. Rows that were logged after it are cut off.
 func (t *TxTable) rollbackLocked(st *state, sh shape) {
 	t.ident, t.alters, t.tableMeta = sh.ident, t.alters[:sh.alters], sh.meta
-	t.refs, t.head, t.baseSet = t.refs[:sh.refs], sh.head, sh.baseSet
+	if t.refs = t.refs[:sh.refs]; t.head.moved || sh.head.moved { // else it may stand on a newer cut by now
+		t.head, t.baseSet = sh.head, sh.baseSet
+	}
 	t.st, t.ownSet, t.liveSet = st, nil, nil
 	if st.log.rows > st.rows || (t.keyed() && st.log.keys == nil) {
 		cut := st.log.prefix(st.rows)

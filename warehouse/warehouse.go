@@ -38,6 +38,7 @@ type Warehouse struct {
 	closed atomic.Bool
 	lists  cache[[]iceberg.ManifestFile] // decoded manifest lists by path
 	metas  cache[tableMeta]              // by metadata file
+	moves  moveLog
 }
 
 // New returns a Warehouse on an open catalog. It starts no goroutine.

@@ -72,6 +72,9 @@ func Utility(stmt *Stmt) (out any, err error) {
 		return l, nil
 	case *pg_query.Node_VacuumStmt:
 		v := &Vacuum{Analyze: !x.VacuumStmt.IsVacuumcmd}
+		for _, o := range x.VacuumStmt.Options {
+			az.vacuumOption(v, o.GetDefElem())
+		}
 		for _, n := range x.VacuumStmt.Rels {
 			v.Tables = append(v.Tables, az.qname(n.GetVacuumRelation().GetRelation()))
 		}

@@ -234,5 +234,7 @@ type Lock struct {
 // Vacuum is VACUUM and ANALYZE.
 type Vacuum struct {
 	Analyze bool // the ANALYZE statement
+	Verbose bool
+	Full    bool
 	Tables  []QName
 }

@@ -67,8 +67,8 @@ func (w *Writer) newOutput(n int, rows int64) (*output, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create data file: %w", err)
 	}
-	out := &output{o: &w.o, schema: w.schema, path: path, file: f, counted: &countingFile{Pending: f}, stats: newStats(w.o.Schema), keyCols: w.sortCols}
-	out.pq, err = newSink(w.schema, out.counted, w.properties(rows))
+	out := &output{o: &w.o, schema: w.fileSchema, path: path, file: f, counted: &countingFile{Pending: f}, stats: newStats(w.o.Schema), keyCols: w.sortCols}
+	out.pq, err = newSink(w.fileSchema, out.counted, w.properties(rows))
 	if err != nil {
 		_ = f.Abort()
 		return nil, fmt.Errorf("begin data file: %w", err)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/iceberg-go"
 	"github.com/google/uuid"
 
@@ -45,6 +46,9 @@ type WriterOptions struct {
 	SortOrderID int
 	// NoKeyIndex leaves the sidecar key index out (temporary files).
 	NoKeyIndex bool
+	// Placed, when set, makes the last column of Write's batches (a long, in no file) the origin of each row, and is told where rows went: to the n-th
+	// file of the writer, at positions from first on. Calls for one file come in order.
+	Placed func(n int, first int64, origins []int64)
 	// Unique makes Close fail with *DuplicateKeyError when two rows have one key; needs SortIDs.
 	Unique bool
 }
@@ -61,7 +65,8 @@ type WrittenFile struct {
 type Writer struct {
 	o          WriterOptions
 	dir        string
-	schema     *arrow.Schema
+	schema     *arrow.Schema // of Write
+	fileSchema *arrow.Schema
 	sortCols   []int
 	keyColumns []keyindex.Column
 
@@ -102,6 +107,10 @@ func NewWriter(_ context.Context, dir string, o WriterOptions) (*Writer, error) 
 	var err error
 	if w.schema, err = ArrowSchema(o.Schema, o.RowIDs); err != nil {
 		return nil, err
+	}
+	w.fileSchema = w.schema
+	if o.Placed != nil {
+		w.schema = arrow.NewSchema(append(w.schema.Fields(), arrow.Field{Name: OriginColumn, Type: arrow.PrimitiveTypes.Int64}), nil)
 	}
 	if w.keyColumns, err = keyindex.ColumnsOf(o.Schema, o.SortIDs); err != nil {
 		return nil, err
@@ -179,8 +188,22 @@ func (w *Writer) emitLocked(rec arrow.RecordBatch, left int64) error {
 		out.last = append(out.last, w.last...)
 		w.out = out
 	}
-	return w.out.write(rec)
+	if w.o.Placed == nil {
+		return w.out.write(rec)
+	}
+	last := int(rec.NumCols()) - 1
+	origins, ok := rec.Column(last).(*array.Int64)
+	if !ok {
+		return fmt.Errorf("origin column is %s", rec.Column(last).DataType())
+	}
+	w.o.Placed(len(w.done), w.out.rows, origins.Int64Values())
+	narrow := array.NewRecordBatch(w.fileSchema, rec.Columns()[:last], rec.NumRows())
+	defer narrow.Release()
+	return w.out.write(narrow)
 }
+
+// OriginColumn is the column that WriterOptions.Placed asks for.
+const OriginColumn = "_origin"
 
 func (w *Writer) finishLocked() error {
 	if w.out == nil {

@@ -38,6 +38,9 @@ type Config struct {
 	DrainSeconds    int           `mapstructure:"drain-seconds"`
 	RetainAge       time.Duration `mapstructure:"retain-age"`
 	RetainSnapshots int           `mapstructure:"retain-snapshots"`
+	RetainDropped   time.Duration `mapstructure:"retain-dropped"`
+	// MaintenanceInterval is how often tables are maintained in the background; 0 never.
+	MaintenanceInterval time.Duration `mapstructure:"maintenance-interval"`
 	// URL is check's: the server to ask.
 	URL string `mapstructure:"url"`
 }
@@ -52,8 +55,13 @@ func (c *Config) validate() error {
 			return usagef("%s must not be negative: %d", n.flag, n.value)
 		}
 	}
-	if c.RetainAge < 0 {
-		return usagef("retain-age must not be negative: %s", c.RetainAge)
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{{"retain-age", c.RetainAge}, {"retain-dropped", c.RetainDropped}, {"maintenance-interval", c.MaintenanceInterval}} {
+		if d.value < 0 {
+			return usagef("%s must not be negative: %s", d.flag, d.value)
+		}
 	}
 	if c.Database == "" {
 		return usagef("database must not be empty")

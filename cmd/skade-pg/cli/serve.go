@@ -35,8 +35,10 @@ On a loopback address any user may connect without a password (trust). On any ot
 	f.Int("max-connections", 100, "connections at once")
 	f.String("memory-limit", "", "memory of all queries together, e.g. 4GB; default half of the machine's")
 	f.Int("threads", 0, "query threads; 0 is one per core")
-	f.Duration("retain-age", engine.DefaultRetention.Age, "VACUUM keeps snapshots that are younger")
-	f.Int("retain-snapshots", engine.DefaultRetention.Snapshots, "VACUUM keeps this many snapshots of a table, however old")
+	f.Duration("retain-age", engine.DefaultRetention.Age, "maintenance keeps snapshots that are younger")
+	f.Int("retain-snapshots", engine.DefaultRetention.Snapshots, "maintenance keeps this many snapshots of a table, however old")
+	f.Duration("retain-dropped", engine.DefaultRetention.Dropped, "how long a dropped table can come back (skade.undrop)")
+	f.Duration("maintenance-interval", 10*time.Minute, "how often tables are compacted and expired in the background; 0 leaves it to VACUUM")
 	f.Int("drain-seconds", 10, "how long SIGTERM waits for running statements")
 	return cmd
 }

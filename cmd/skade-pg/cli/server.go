@@ -119,7 +119,8 @@ func (s *Server) wireLayers(ctx context.Context, dir string, memory int64, auth 
 		Lookup:  lookup.New(lookup.Options{Live: live}),
 		Dir:     dir, Database: s.cfg.Database, Address: s.listener.Addr().String(), Roles: s.users.names,
 		MemoryLimit: memory, Threads: s.cfg.Threads, Version: version, Logger: s.log,
-		Retention: engine.Retention{Snapshots: s.cfg.RetainSnapshots, Age: s.cfg.RetainAge},
+		Retention:           engine.Retention{Snapshots: s.cfg.RetainSnapshots, Age: s.cfg.RetainAge, Dropped: s.cfg.RetainDropped},
+		MaintenanceInterval: s.cfg.MaintenanceInterval,
 	})
 	if err != nil {
 		return err
