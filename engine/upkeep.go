@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -190,6 +191,7 @@ func (u *upkeep) removeExpired(ctx context.Context) error {
 // purgeDropped lets go of dropped tables whose time has passed and that no open transaction reads.
 func (u *upkeep) purgeDropped(ctx context.Context) error {
 	now := time.Now()
+	var failed error // one that cannot be purged must not keep the others
 	for d := range u.gw.catalog.Cut().DroppedTables() {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -199,10 +201,10 @@ func (u *upkeep) purgeDropped(ctx context.Context) error {
 		}
 		_, err := u.gw.catalog.Commit(ctx, &catalog.Request{ApplicationName: "purge", Changes: []catalog.Change{catalog.PurgeDropped{Key: d.State.Key}}})
 		if err != nil && !errors.Is(err, catalog.ErrNoSuchDropped) {
-			return err
+			failed = errors.Join(failed, fmt.Errorf("purge %s: %w", strings.Join(d.State.Ident, "."), err))
 		}
 	}
-	return nil
+	return failed
 }
 
 // vacuumProgress is a row of skade.stat_progress_vacuum. Other sessions read it.

@@ -101,6 +101,7 @@ func TestUndrop(t *testing.T) {
 	run(t, c, "BEGIN")
 	require.Equal(t, "public.t2", one(t, c, "SELECT skade.undrop('"+before[0][1]+"', 't2')"))
 	require.Equal(t, [][]string{{"2", "b"}}, rows(t, c, "SELECT * FROM t2"))
+	require.Equal(t, [][]string{{"2", "b"}}, rows(t, c, "SELECT * FROM t2 WHERE id = 2"))
 	require.Equal(t, "42P01", sqlstate(t, old, "SELECT * FROM t2").Code)
 	run(t, c, "INSERT INTO t2 VALUES (3, 'c')")
 	run(t, c, "ROLLBACK")

@@ -3,6 +3,7 @@ package test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -305,4 +306,58 @@ func TestRollback(t *testing.T) {
 	var id int64
 	require.NoError(t, c.QueryRow(context.Background(), "SELECT skade.rollback_to($1, $2::text)", "t", "here").Scan(&id))
 	require.Equal(t, s1, fmt.Sprint(id))
+}
+
+// Every way of writing and reading is on the branch: COPY, upserts, RETURNING, cursors, prepared statements.
+func TestBranchStatements(t *testing.T) {
+	g := start(t)
+	c := g.connect()
+	run(t, c, "CREATE TABLE t (id int PRIMARY KEY, v text)")
+	run(t, c, "INSERT INTO t VALUES (1, 'a')")
+	run(t, c, "PREPARE get(int) AS SELECT v FROM t WHERE id = $1")
+	run(t, c, "PREPARE n AS SELECT count(*) FROM t")
+	require.Equal(t, "a", one(t, c, "EXECUTE get(1)"))
+	run(t, c, "SELECT skade.create_branch('t', 'b')")
+	run(t, c, "SET skade.branch = 'b'")
+	_, err := c.PgConn().CopyFrom(t.Context(), strings.NewReader("2\tb\n3\tc\n"), "COPY t FROM STDIN")
+	require.NoError(t, err)
+	require.Equal(t, "A", one(t, c, "INSERT INTO t VALUES (1, 'A') ON CONFLICT (id) DO UPDATE SET v = excluded.v RETURNING v"))
+	require.Equal(t, "A", one(t, c, "EXECUTE get(1)"))
+	require.Equal(t, "3", one(t, c, "EXECUTE n"))
+	run(t, c, "BEGIN")
+	run(t, c, "DECLARE k CURSOR FOR SELECT id FROM t ORDER BY id")
+	require.Len(t, rows(t, c, "FETCH 10 FROM k"), 3)
+	run(t, c, "COMMIT")
+	run(t, c, "CREATE VIEW seen AS SELECT count(*) FROM t")
+	require.Equal(t, "3", one(t, c, "SELECT * FROM seen"))
+	run(t, c, "RESET skade.branch")
+	require.Equal(t, "1", one(t, c, "SELECT * FROM seen"))
+	require.Equal(t, "a", one(t, c, "EXECUTE get(1)"))
+	require.Equal(t, "1", one(t, c, "EXECUTE n"))
+	// A branch lives through VACUUM, and through the drop of the table that has it.
+	run(t, c, "VACUUM FULL t")
+	run(t, c, "DROP TABLE t")
+	run(t, c, "SELECT skade.undrop('t')")
+	require.Equal(t, "3", one(t, c, "SELECT count(*) FROM table_at('t', 'b')"))
+}
+
+// Cuts see the refs of their own commit, in the history too.
+func TestRefsAtOlderCuts(t *testing.T) {
+	g := start(t)
+	c, old := g.connect(), g.connect()
+	run(t, c, `CREATE TABLE t (id int PRIMARY KEY) WITH ("write.metadata.previous-versions-max" = '2')`)
+	run(t, c, "INSERT INTO t VALUES (1)")
+	run(t, c, "SELECT skade.create_branch('t', 'b')")
+	run(t, old, "BEGIN")
+	require.Equal(t, "1", one(t, old, "SELECT count(*) FROM table_at('t', 'b')"))
+	w := g.connect("skade.branch", "b")
+	for i := range 6 {
+		run(t, w, fmt.Sprintf("INSERT INTO t VALUES (%d)", 10+i))
+	}
+	run(t, c, "SELECT skade.create_tag('t', 'late', 'b')")
+	run(t, c, "VACUUM t") // removes the metadata file that old read
+	require.Equal(t, "1", one(t, old, "SELECT count(*) FROM table_at('t', 'b')"))
+	require.Equal(t, "42704", sqlstate(t, old, "SELECT count(*) FROM table_at('t', 'tag:late')").Code)
+	run(t, old, "ROLLBACK")
+	require.Equal(t, "7", one(t, old, "SELECT count(*) FROM table_at('t', 'late')"))
 }
