@@ -61,6 +61,9 @@ func execute(c *pgx.Conn, sql string, args ...any) error {
 // TestHundredSessions: disjoint rows never conflict; of one key exactly one insert wins; a counter loses no update, because an
 // autocommit statement that loses a row runs again.
 func TestHundredSessions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	g := start(t)
 	a := g.connect()
 	run(t, a, "CREATE TABLE h (id int PRIMARY KEY, v int)")

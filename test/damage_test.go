@@ -43,6 +43,9 @@ func (g *gateway) problems() int {
 // TestDamagedFiles is S3: a missing, truncated or overwritten file of the warehouse is 58P01 or XX001 for who reads it; the
 // session, the other tables and the process live on, and the check names it.
 func TestDamagedFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	g := start(t)
 	c := g.connect()
 	run(t, c, "CREATE TABLE hurt (id int PRIMARY KEY, v text)")
@@ -143,6 +146,9 @@ func (g *gateway) damaged(t *testing.T, kind, how, name string, f func([]byte) [
 
 // TestDamagedCatalog: flipped bytes of catalog.db are a clear error at the start or cost nothing; never a panic or a hang.
 func TestDamagedCatalog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	g := start(t)
 	c := g.connect()
 	run(t, c, "CREATE TABLE d (id int PRIMARY KEY)")

@@ -29,6 +29,9 @@ func resident(t *testing.T) int64 {
 // TestLargeResultStreams: a result of 1 GB from a stored table passes with the process's memory bounded, while the client reads
 // and while it does not, and the rows are all there. Client and server share the process.
 func TestLargeResultStreams(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	const (
 		wide   = 250_000
 		length = 4096
