@@ -29,7 +29,7 @@ type Options struct {
 	Logger zerolog.Logger
 	// NoSync gives durability (C3) up, for tests.
 	NoSync bool
-	// MetadataCache bounds the decoded metadata in bytes of JSON; 0 means 64 MiB.
+	// MetadataCache bounds the decoded metadata, in bytes of memory, about; 0 means 64 MiB.
 	MetadataCache int64
 	// Now is the clock; nil means time.Now. Timestamps grow strictly whatever it says (C5).
 	Now func() time.Time
@@ -46,6 +46,7 @@ type Catalog struct {
 	noSync    bool
 	now       func() time.Time
 	metadata  *metadataCache
+	encoder   metadataEncoder // the leader's
 	cut       atomic.Pointer[Cut]
 	mirror    mirror
 	subs      subscribers

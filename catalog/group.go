@@ -217,7 +217,7 @@ func (g *group) writeMetadata() (map[string][]byte, error) {
 		if t.meta == nil || len(t.states) == 0 {
 			continue
 		}
-		data, err := encodeMetadata(t.meta)
+		data, err := g.c.encoder.encode(t.meta)
 		if err != nil {
 			return nil, fmt.Errorf("encode metadata: %w", err)
 		}

@@ -28,36 +28,6 @@ import (
 // maxMetadata bounds a metadata file, decompressed, in bytes.
 const maxMetadata = 1 << 30
 
-// encodeMetadata returns the bytes of a metadata file with the table's compression.
-func encodeMetadata(meta table.Metadata) ([]byte, error) {
-	var buf bytes.Buffer
-	var out io.Writer = &buf
-	var end io.Closer
-	switch codec := meta.Properties().Get(table.MetadataCompressionKey, table.MetadataCompressionDefault); codec {
-	case table.MetadataCompressionCodecNone:
-	case table.MetadataCompressionCodecGzip:
-		z := gzip.NewWriter(&buf)
-		out, end = z, z
-	case table.MetadataCompressionCodecZstd:
-		z, err := zstd.NewWriter(&buf, zstd.WithEncoderConcurrency(1))
-		if err != nil {
-			return nil, err
-		}
-		out, end = z, z
-	default:
-		return nil, fmt.Errorf("%w: metadata compression %q", ErrInvalidRequest, codec)
-	}
-	if err := json.NewEncoder(out).Encode(meta); err != nil {
-		return nil, err
-	}
-	if end != nil {
-		if err := end.Close(); err != nil {
-			return nil, err
-		}
-	}
-	return buf.Bytes(), nil
-}
-
 // decodeMetadata reads a metadata file; the name tells the compression, as everywhere in Iceberg.
 func decodeMetadata(location string, data []byte) (table.Metadata, error) {
 	name := path.Base(location)
@@ -128,9 +98,13 @@ type metadataCache struct {
 	}
 }
 
+// metadataWeight is how much more memory decoded metadata takes than its file, about: a snapshot and its summary are maps and
+// pointers (2.0 measured with small summaries).
+const metadataWeight = 3
+
 type metadataEntry struct {
 	location string
-	size     int64
+	size     int64 // in memory, about
 
 	once   sync.Once
 	loaded atomic.Bool // set behind meta
@@ -162,7 +136,7 @@ func newMetadataCache(fs *storeio.FS, budget int64) *metadataCache {
 
 // put adds metadata that was just written.
 func (c *metadataCache) put(location string, meta table.Metadata, size int64) {
-	e := &metadataEntry{location: location, size: size}
+	e := &metadataEntry{location: location, size: metadataWeight * size}
 	e.once.Do(func() { e.set(meta) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,7 +198,7 @@ func (c *metadataCache) get(location string, load func() (table.Metadata, int64,
 		if el, ok := c.mu.entries[location]; ok && el.Value == e {
 			c.dropLocked(location)
 			if e.err == nil {
-				e.size = size
+				e.size = metadataWeight * size
 				c.addLocked(e)
 			}
 		}

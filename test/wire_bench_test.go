@@ -80,3 +80,18 @@ func BenchmarkTableChanges(b *testing.B) {
 		require.Equal(b, "100000", got[0][1])
 	}
 }
+
+// BenchmarkUpsertCommit is P9's work from one writer: a prepared upsert of one row, a commit each.
+func BenchmarkUpsertCommit(b *testing.B) {
+	g := start(b)
+	c := g.connect()
+	run(b, c, "CREATE TABLE w (id bigint PRIMARY KEY, v int, t text)")
+	ctx := context.Background()
+	b.ResetTimer()
+	for i := range b.N {
+		if _, err := c.Exec(ctx, "INSERT INTO w VALUES ($1, 1, 'text') ON CONFLICT (id) DO UPDATE SET v = w.v + 1", i*7919%10_000); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+}
