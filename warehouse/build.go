@@ -1,7 +1,6 @@
 package warehouse
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -401,7 +400,7 @@ func (s *snapshotBuild) snapshot(mw *metadataWriter, manifests []iceberg.Manifes
 		icetable.NewAddSnapshotUpdate(snap),
 		icetable.NewSetSnapshotRefUpdate(branch, s.id, icetable.BranchRef, maxRef, maxSnap, minKeep),
 	}
-	s.w.rememberList(path, mw.listBytes)
+	s.w.lists.put(path, mw.written)
 	return nil
 }
 
@@ -426,13 +425,4 @@ func (w *Warehouse) manifestsOf(s *icetable.Snapshot) ([]iceberg.ManifestFile, e
 		return nil, fmt.Errorf("read manifest list: %w", err)
 	}
 	return m, nil
-}
-
-// rememberList keeps a list that was just written, as a reader would decode it.
-func (w *Warehouse) rememberList(path string, data []byte) {
-	m, err := iceberg.ReadManifestList(bytes.NewReader(data))
-	if err != nil {
-		return // the file is read when it is needed, and says what is wrong
-	}
-	w.lists.put(path, m)
 }

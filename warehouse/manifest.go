@@ -13,6 +13,7 @@ import (
 	icetable "github.com/apache/iceberg-go/table"
 	"github.com/google/uuid"
 
+	"github.com/nordisk/skade-pg/internal/manifestio"
 	"github.com/nordisk/skade-pg/internal/storeio"
 )
 
@@ -35,7 +36,7 @@ type metadataWriter struct {
 	commit     uuid.UUID
 	n          int
 	files      []string
-	listBytes  []byte // of the last manifest list
+	written    []iceberg.ManifestFile // the last manifest list, as a reader sees it
 }
 
 func newMetadataWriter(fs *storeio.FS, meta icetable.Metadata, snapshotID int64) (*metadataWriter, error) {
@@ -80,26 +81,17 @@ func (m *metadataWriter) nextName() string {
 	return fmt.Sprintf("%s-m%d.avro", m.commit, m.n-1)
 }
 
-// manifest writes one manifest whose entries fill adds.
-func (m *metadataWriter) manifest(content iceberg.ManifestContent, specID int, fill func(*iceberg.ManifestWriter) error) (iceberg.ManifestFile, error) {
+// manifest writes one manifest. firstRowID is nil where the list assigns it.
+func (m *metadataWriter) manifest(content iceberg.ManifestContent, specID int, entries []manifestio.Entry, firstRowID *int64) (iceberg.ManifestFile, error) {
 	spec := m.meta.PartitionSpecByID(specID)
 	if spec == nil {
 		return nil, fmt.Errorf("manifest: unknown partition spec %d", specID)
 	}
 	var mf iceberg.ManifestFile
-	err := m.file(m.nextName(), func(path string, out *countingWriter) error {
-		mw, err := iceberg.NewManifestWriter(m.meta.Version(), out, *spec, m.meta.CurrentSchema(), m.snapshotID,
-			iceberg.WithManifestWriterContent(content))
-		if err != nil {
-			return err
-		}
-		if err := fill(mw); err != nil {
-			return err
-		}
-		if err := mw.Close(); err != nil {
-			return err
-		}
-		mf, err = mw.ToManifestFile(path, out.n)
+	err := m.file(m.nextName(), func(path string, out *countingWriter) (err error) {
+		mf, err = manifestio.Manifest{
+			Version: m.meta.Version(), Content: content, Spec: *spec, Schema: m.meta.CurrentSchema(), SnapshotID: m.snapshotID, FirstRowID: firstRowID,
+		}.Write(out, path, entries)
 		return err
 	})
 	return mf, err
@@ -115,14 +107,11 @@ type added struct {
 func (m *metadataWriter) addManifests(files []added) ([]iceberg.ManifestFile, error) {
 	var out []iceberg.ManifestFile
 	for _, g := range groupBySpec(files, func(a added) iceberg.DataFile { return a.file }) {
-		mf, err := m.manifest(g.content, g.spec, func(w *iceberg.ManifestWriter) error {
-			for _, a := range g.items {
-				if err := w.Add(iceberg.NewManifestEntry(iceberg.EntryStatusADDED, &m.snapshotID, a.seq, nil, a.file)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		entries := make([]manifestio.Entry, len(g.items))
+		for i, a := range g.items {
+			entries[i] = manifestio.Entry{Status: iceberg.EntryStatusADDED, Sequence: a.seq, File: a.file}
+		}
+		mf, err := m.manifest(g.content, g.spec, entries, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -136,14 +125,7 @@ func (m *metadataWriter) addManifests(files []added) ([]iceberg.ManifestFile, er
 func (m *metadataWriter) removeManifests(entries []iceberg.ManifestEntry) ([]iceberg.ManifestFile, error) {
 	var out []iceberg.ManifestFile
 	for _, g := range groupBySpec(entries, iceberg.ManifestEntry.DataFile) {
-		mf, err := m.manifest(g.content, g.spec, func(w *iceberg.ManifestWriter) error {
-			for _, e := range g.items {
-				if err := w.Delete(e); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		mf, err := m.manifest(g.content, g.spec, carriedEntries(iceberg.EntryStatusDELETED, g.items), nil)
 		if err != nil {
 			return nil, err
 		}
@@ -152,39 +134,31 @@ func (m *metadataWriter) removeManifests(entries []iceberg.ManifestEntry) ([]ice
 	return out, nil
 }
 
+// carriedEntries are entries of older manifests with another status. The snapshot of a removal is the one that removes.
+func carriedEntries(status iceberg.ManifestEntryStatus, entries []iceberg.ManifestEntry) []manifestio.Entry {
+	out := make([]manifestio.Entry, len(entries))
+	for i, e := range entries {
+		seq := e.SequenceNum()
+		out[i] = manifestio.Entry{Status: status, Sequence: &seq, FileSequence: e.FileSequenceNum(), File: e.DataFile()}
+		if status == iceberg.EntryStatusEXISTING {
+			out[i].SnapshotID = e.SnapshotID()
+		}
+	}
+	return out
+}
+
 // existingManifest writes a manifest of EXISTING entries. On v3 data entries carry their explicit first_row_id already
 // (readers assign it by inheritance), so the manifest's own is the least of them and reserves no new ids.
 func (m *metadataWriter) existingManifest(content iceberg.ManifestContent, specID int, entries []iceberg.ManifestEntry) (iceberg.ManifestFile, error) {
-	if m.meta.Version() < 3 || content != iceberg.ManifestContentData {
-		return m.manifest(content, specID, func(w *iceberg.ManifestWriter) error {
-			for _, e := range entries {
-				if err := w.Existing(e); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+	var first *int64
+	if m.meta.Version() >= 3 && content == iceberg.ManifestContentData {
+		least, err := leastRowID(entries)
+		if err != nil {
+			return nil, err
+		}
+		first = &least
 	}
-	spec := m.meta.PartitionSpecByID(specID)
-	if spec == nil {
-		return nil, fmt.Errorf("manifest: unknown partition spec %d", specID)
-	}
-	first, err := leastRowID(entries)
-	if err != nil {
-		return nil, err
-	}
-	existing := make([]iceberg.ManifestEntry, len(entries))
-	for i, e := range entries {
-		id, seq := e.SnapshotID(), e.SequenceNum()
-		existing[i] = iceberg.NewManifestEntry(iceberg.EntryStatusEXISTING, &id, &seq, e.FileSequenceNum(), e.DataFile())
-	}
-	var mf iceberg.ManifestFile
-	err = m.file(m.nextName(), func(path string, out *countingWriter) error {
-		var err error
-		mf, _, err = iceberg.WriteManifestV3(path, out, first, *spec, m.meta.CurrentSchema(), m.snapshotID, existing)
-		return err
-	})
-	return mf, err
+	return m.manifest(content, specID, carriedEntries(iceberg.EntryStatusEXISTING, entries), first)
 }
 
 func leastRowID(entries []iceberg.ManifestEntry) (int64, error) {
@@ -204,28 +178,20 @@ func leastRowID(entries []iceberg.ManifestEntry) (int64, error) {
 // list writes the manifest list. It returns its path and, on v3, the rows ids were reserved for.
 func (m *metadataWriter) list(manifests []iceberg.ManifestFile, seq, firstRowID int64, parent *int64) (path string, rows int64, err error) {
 	name := fmt.Sprintf("snap-%d-0-%s.avro", m.snapshotID, m.commit)
-	err = m.file(name, func(p string, file *countingWriter) error {
+	err = m.file(name, func(p string, file *countingWriter) (err error) {
 		path = p
+		l := manifestio.List{Version: m.meta.Version(), SnapshotID: m.snapshotID, ParentSnapshotID: parent, Sequence: seq, FirstRowID: firstRowID}
+		if l.Version < 3 {
+			_, m.written, err = l.Write(file, manifests)
+			return err
+		}
+		// iceberg-go's entries of a manifest inherit row ids from a manifest that it decoded itself only.
 		var buf bytes.Buffer
-		out := io.MultiWriter(file, &buf)
-		defer func() { m.listBytes = buf.Bytes() }()
-		var lw *iceberg.ManifestListWriter
-		var err error
-		if m.meta.Version() >= 3 {
-			lw, err = iceberg.NewManifestListWriterV3(out, m.snapshotID, seq, firstRowID, parent)
-		} else {
-			lw, err = iceberg.NewManifestListWriterV2(out, m.snapshotID, seq, parent)
-		}
-		if err != nil {
+		if rows, _, err = l.Write(io.MultiWriter(file, &buf), manifests); err != nil {
 			return err
 		}
-		if err := lw.AddManifests(manifests); err != nil {
-			return err
-		}
-		if next := lw.NextRowID(); next != nil {
-			rows = *next - firstRowID
-		}
-		return lw.Close()
+		m.written, err = iceberg.ReadManifestList(&buf)
+		return err
 	})
 	return path, rows, err
 }
