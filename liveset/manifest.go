@@ -9,6 +9,8 @@ import (
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
+
+	"github.com/nordisk/skade-pg/internal/manifestio"
 )
 
 // manifest is a decoded manifest's live entries.
@@ -41,10 +43,15 @@ func (c *Cache) manifest(ctx context.Context, m iceberg.ManifestFile) (*manifest
 		}
 		c.stats.manifests.Add(1)
 		out := &manifest{}
-		for e, err := range m.Entries(c.fs, true) {
-			if err != nil {
-				return nil, 0, fileError(m.FilePath(), "manifest", err)
-			}
+		data, err := c.fs.ReadFile(m.FilePath())
+		if err != nil {
+			return nil, 0, fileError(m.FilePath(), "manifest", err)
+		}
+		entries, err := manifestio.ReadEntries(m, data, true)
+		if err != nil {
+			return nil, 0, fileError(m.FilePath(), "manifest", err)
+		}
+		for _, e := range entries {
 			if err := out.add(e); err != nil {
 				return nil, 0, err
 			}

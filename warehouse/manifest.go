@@ -325,14 +325,14 @@ func (m *metadataWriter) carry(ctx context.Context, base []iceberg.ManifestFile,
 }
 
 func readManifest(fs *storeio.FS, mf iceberg.ManifestFile) ([]iceberg.ManifestEntry, error) {
-	out := make([]iceberg.ManifestEntry, 0, max(0, int(mf.AddedDataFiles())+int(mf.ExistingDataFiles())))
-	for e, err := range mf.Entries(fs, true) {
-		if err != nil {
-			return nil, fmt.Errorf("read manifest %s: %w", mf.FilePath(), err)
+	data, err := fs.ReadFile(mf.FilePath())
+	if err == nil {
+		var out []iceberg.ManifestEntry
+		if out, err = manifestio.ReadEntries(mf, data, true); err == nil {
+			return out, nil
 		}
-		out = append(out, e)
 	}
-	return out, nil
+	return nil, fmt.Errorf("read manifest %s: %w", mf.FilePath(), err)
 }
 
 // merge joins manifests of one content, spec and size class when a class is full. Manifests of this snapshot stay as

@@ -11,5 +11,5 @@
 //
 // # What it does not do
 //
-// It reads nothing, and writes no version 1.
+// It reads no manifest lists, and writes no version 1.
 package manifestio

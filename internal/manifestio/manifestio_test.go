@@ -80,7 +80,7 @@ func randomFile(t *testing.T, r *rand.Rand, version, i int, content iceberg.Mani
 
 // fileFacts is what a DataFile says.
 func fileFacts(f iceberg.DataFile) []any {
-	partition := fmt.Sprint(f.Partition()) // NaN is unequal to itself
+	partition := fmt.Sprintf("%#v", f.Partition()) // NaN is unequal to itself
 	return []any{f.ContentType(), f.FilePath(), f.FileFormat(), partition, f.Count(), f.FileSizeBytes(), f.ColumnSizes(), f.ValueCounts(), f.NullValueCounts(), f.NaNValueCounts(),
 		f.LowerBoundValues(), f.UpperBoundValues(), f.KeyMetadata(), f.SplitOffsets(), f.EqualityFieldIDs(), f.SortOrderID(), f.SpecID(), f.FirstRowID(), f.ReferencedDataFile(), f.ContentOffset(), f.ContentSizeInBytes()}
 }
@@ -90,9 +90,13 @@ func manifestFacts(m iceberg.ManifestFile) []any {
 		m.AddedRows(), m.ExistingRows(), m.DeletedRows(), m.SequenceNum(), m.MinSequenceNum(), m.KeyMetadata(), m.Partitions(), m.FirstRowID()}
 }
 
-func readBack(t *testing.T, m iceberg.ManifestFile, data []byte) (out [][]any) {
+func readBack(t *testing.T, m iceberg.ManifestFile, data []byte) [][]any {
 	entries, err := iceberg.ReadManifest(m, bytes.NewReader(data), false)
 	require.NoError(t, err)
+	return entryFacts(entries)
+}
+
+func entryFacts(entries []iceberg.ManifestEntry) (out [][]any) {
 	for _, e := range entries {
 		out = append(out, append([]any{e.Status(), e.SnapshotID(), e.SequenceNum(), e.FileSequenceNum()}, fileFacts(e.DataFile())...))
 	}
@@ -159,7 +163,25 @@ func TestManifest(t *testing.T) {
 		} else {
 			require.Zero(t, rows)
 		}
-		require.Equal(t, readBack(t, wantList[0], theirs.Bytes()), readBack(t, gotList[0], ours.Bytes()))
+		facts := readBack(t, wantList[0], theirs.Bytes())
+		require.Equal(t, facts, readBack(t, gotList[0], ours.Bytes()))
+		// Our reader, of ours and of theirs
+		for _, deleted := range []bool{false, true} {
+			for list, data := range map[iceberg.ManifestFile][]byte{gotList[0]: ours.Bytes(), wantList[0]: theirs.Bytes()} {
+				p, _, err := knownHeader(list, data)
+				require.NoError(t, err)
+				require.Equal(t, version == 3 || list == gotList[0], p != nil)
+				back, err := ReadEntries(list, data, deleted)
+				require.NoError(t, err)
+				var want [][]any
+				for _, f := range facts {
+					if !deleted || f[0] != iceberg.EntryStatusDELETED {
+						want = append(want, f)
+					}
+				}
+				require.Equal(t, want, entryFacts(back))
+			}
+		}
 	}
 }
 
@@ -217,5 +239,47 @@ func BenchmarkManifest(b *testing.B) {
 			_, err := iceberg.WriteManifest("m", &buf, 2, *iceberg.UnpartitionedSpec, sc, 1, []iceberg.ManifestEntry{iceberg.NewManifestEntry(iceberg.EntryStatusADDED, &id, nil, nil, f)})
 			require.NoError(b, err)
 		}
+	})
+}
+
+// FuzzReadEntries: no bytes make the reader panic, or take memory without bound.
+func FuzzReadEntries(f *testing.F) {
+	sc := iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "a", Type: iceberg.PrimitiveTypes.Int32})
+	b, _ := iceberg.NewDataFileBuilder(*iceberg.UnpartitionedSpec, iceberg.EntryContentData, "d.parquet", iceberg.ParquetFile, nil, nil, nil, 1, 1)
+	b.ColumnSizes(map[int]int64{1: 4}).LowerBoundValues(map[int][]byte{1: {1, 2, 3, 4}}).SplitOffsets([]int64{4})
+	m := Manifest{Version: 2, Spec: *iceberg.UnpartitionedSpec, Schema: sc, SnapshotID: 1}
+	var buf bytes.Buffer
+	mf, err := m.Write(&buf, "m", []Entry{{Status: iceberg.EntryStatusADDED, File: b.Build()}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	meta, n, err := readHeader(buf.Bytes())
+	if err != nil {
+		f.Fatal(err)
+	}
+	_ = meta
+	f.Add(buf.Bytes()[n+16:])
+	head := bytes.Clone(buf.Bytes()[:n+16])
+	var plain []byte
+	plain, err = m.append(nil, &Entry{Status: iceberg.EntryStatusADDED, File: b.Build()}, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(plain)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_, _ = ReadEntries(mf, append(bytes.Clone(head), data...), false) // as blocks
+		var whole bytes.Buffer                                            // as records of an intact block
+		c, err := newContainer(&whole, map[string][]byte{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole.Reset()
+		whole.Write(head)
+		copy(c.sync[:], head[len(head)-16:])
+		c.block, c.rows = data, 3
+		if err := c.flush(); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = ReadEntries(mf, whole.Bytes(), true)
 	})
 }

@@ -32,7 +32,7 @@ func cachedHeader(key string, build func() ([]byte, error), change func(map[stri
 	if err != nil {
 		return nil, err
 	}
-	m, err := readHeader(file)
+	m, _, err := readHeader(file)
 	if err != nil {
 		return nil, err
 	}
@@ -85,11 +85,11 @@ func listSchema(version int) ([]byte, error) {
 
 var errHeader = errors.New("malformed Avro header")
 
-// readHeader reads the metadata of a container file's header.
-func readHeader(b []byte) (map[string][]byte, error) {
+// readHeader reads the metadata of a container file's header. n is where the header's sync marker begins.
+func readHeader(b []byte) (meta map[string][]byte, n int, err error) {
 	r := bytes.NewReader(b)
 	if magic := make([]byte, 4); !read(r, magic) || string(magic) != "Obj\x01" {
-		return nil, errHeader
+		return nil, 0, errHeader
 	}
 	long := func() int64 {
 		u, err := binary.ReadUvarint(r)
@@ -111,7 +111,7 @@ func readHeader(b []byte) (map[string][]byte, error) {
 	for {
 		n := long()
 		if n == 0 {
-			return out, nil
+			return out, len(b) - r.Len(), nil
 		}
 		if n < 0 { // a block with its size in bytes
 			n = -n
@@ -121,12 +121,12 @@ func readHeader(b []byte) (map[string][]byte, error) {
 			k := field()
 			v := field()
 			if k == nil || v == nil {
-				return nil, errHeader
+				return nil, 0, errHeader
 			}
 			out[string(k)] = v
 		}
 		if r.Len() == 0 {
-			return nil, errHeader
+			return nil, 0, errHeader
 		}
 	}
 }
