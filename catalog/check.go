@@ -65,6 +65,9 @@ func (c *Catalog) Check(ctx context.Context, report func(Problem)) error {
 	if err := k.entities(ctx); err != nil {
 		return err
 	}
+	if err := k.sequences(ctx); err != nil {
+		return err
+	}
 	for t := range k.cut.AllTables() {
 		if err := k.table(ctx, t); err != nil {
 			return err
@@ -87,6 +90,22 @@ func (k *checker) problem(path, format string, args ...any) {
 // storeProblem reports an unreadable value and goes on.
 func (k *checker) storeProblem(key []byte, err error) {
 	k.problem(k.c.store.Path(), "key %q: %s", key, err)
+}
+
+// sequences reads every sequence's state.
+func (k *checker) sequences(ctx context.Context) error {
+	from := []byte{familySequence}
+	err := store.All(ctx, k.c.store, store.RangeRequest{From: from, To: store.PrefixEnd(from)}, func(p store.Pair) error {
+		_, err := decodeSequence(p.Value)
+		if err == nil && len(p.Key) != 17 {
+			err = fmt.Errorf("sequence key of %d bytes", len(p.Key))
+		}
+		if err != nil {
+			k.storeProblem(p.Key, err)
+		}
+		return nil
+	})
+	return storeError(k.c.store, from, err)
 }
 
 // log walks the records.

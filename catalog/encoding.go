@@ -24,6 +24,7 @@ const (
 	kindFile      = 'W'
 	kindTombstone = 'X'
 	kindDropped   = 'D'
+	kindSequence  = 'Q'
 
 	formatVersion = 1
 )

@@ -26,6 +26,7 @@ const (
 	familyHistory   = 'h'
 	familyFile      = 'w'
 	familyDropped   = 'd'
+	familySequence  = 'q'
 )
 
 // maxName bounds one part of a name in bytes, maxLevels the parts of an identifier, maxIdent all of them together.

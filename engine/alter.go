@@ -17,6 +17,9 @@ import (
 
 // alter runs the ALTER statements that are metadata only: RENAME TO and SET SCHEMA of a table.
 func (s *session) alter(ctx context.Context, u *pgsql.Alter) error {
+	if u.What == "sequence" {
+		return s.renameSequence(ctx, u)
+	}
 	if u.What != "table" {
 		return pgerr.Newf(pgerr.FeatureNotSupported, "ALTER %s is not supported", strings.ToUpper(u.What))
 	}

@@ -123,7 +123,9 @@ func (gw *Gateway) objects(tx *warehouse.Tx) *pgcatalog.Objects {
 		}
 		o.Namespaces = append(o.Namespaces, n)
 	}
+	tables := map[catalog.TableKey]warehouse.TableInfo{}
 	for _, t := range tx.Tables() {
+		tables[t.Key] = t
 		if rel, ok := gw.tableObject(t); ok {
 			o.Relations = append(o.Relations, rel)
 		}
@@ -143,6 +145,11 @@ func (gw *Gateway) objects(tx *warehouse.Tx) *pgcatalog.Objects {
 			rel.Columns = append(rel.Columns, pgcatalog.RelationColumn{Name: c.Name, AttNum: int16(i + 1), TypeOID: c.OID, TypeMod: c.Mod})
 		}
 		o.Relations = append(o.Relations, rel)
+	}
+	for _, obj := range tx.Objects(sequenceKind) {
+		if rel, ok := gw.sequenceObject(tables, obj); ok {
+			o.Relations = append(o.Relations, rel)
+		}
 	}
 	return o
 }
@@ -209,6 +216,8 @@ func (gw *Gateway) tableObject(t warehouse.TableInfo) (pgcatalog.Relation, bool)
 	props := md.Properties()
 	rel.Comment = props[propComment]
 	rel.ConstraintName = constraintName(t.Ident, props)
+	def := readTableDef(props)
+	rel.Unique = def.unique
 	for _, id := range keyOrder(sc.IdentifierFieldIDs, props) {
 		rel.PrimaryKey = append(rel.PrimaryKey, attNumOf(sc, id))
 	}
@@ -218,8 +227,10 @@ func (gw *Gateway) tableObject(t warehouse.TableInfo) (pgcatalog.Relation, bool)
 		if shown := pgtype.Shown(f.Type); comment == "" {
 			comment = shown
 		}
-		rel.Columns = append(rel.Columns, pgcatalog.RelationColumn{Name: f.Name, AttNum: int16(i + 1), TypeOID: oid, TypeMod: mod, NotNull: f.Required, Default: shownDefault(props[defaultKey(f.ID)], oid), Comment: comment})
+		rel.Columns = append(rel.Columns, pgcatalog.RelationColumn{Name: f.Name, AttNum: int16(i + 1), TypeOID: oid, TypeMod: mod, NotNull: f.Required, Comment: comment})
+		declaredColumn(&rel.Columns[i], def.columns[f.ID])
 	}
+	declaredExpressions(&rel, def)
 	if snap := md.CurrentSnapshot(); snap == nil {
 		rel.Rows = 0
 	} else if snap.Summary != nil {
@@ -227,14 +238,6 @@ func (gw *Gateway) tableObject(t warehouse.TableInfo) (pgcatalog.Relation, bool)
 		rel.Bytes = summaryInt(snap.Summary.Properties, "total-files-size")
 	}
 	return rel, true
-}
-
-// shownDefault is a default as pg_get_expr shows it: PostgreSQL has cast a bare string literal to the column's type.
-func shownDefault(sql string, oid uint32) string {
-	if len(sql) < 2 || sql[0] != '\'' || strings.IndexByte(strings.ReplaceAll(sql[1:], "''", ""), '\'') != len(strings.ReplaceAll(sql[1:], "''", ""))-1 {
-		return sql
-	}
-	return sql + "::" + pgtype.FormatNoTypmod(oid)
 }
 
 // attNumOf is a column's attribute number: its place in the schema, from 1.

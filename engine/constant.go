@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"context"
+	"strconv"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
 
@@ -13,7 +16,7 @@ import (
 
 // constantRows makes INSERT … VALUES of constants and parameters into a batch without DuckDB. ok is false when the statement
 // is not of that kind, or a value's type is not its column's: assignment casts are SQL's business.
-func (s *session) constantRows(b binding, ins *pgsql.Insert, as *arrow.Schema) (rec arrow.RecordBatch, ok bool, err error) {
+func (s *session) constantRows(ctx context.Context, b binding, ins *pgsql.Insert, as *arrow.Schema) (rec arrow.RecordBatch, ok bool, err error) {
 	if len(ins.Rows) == 0 {
 		return nil, false, nil
 	}
@@ -38,7 +41,12 @@ func (s *session) constantRows(b binding, ins *pgsql.Insert, as *arrow.Schema) (
 	fields := make([]pgcopy.Field, len(cols))
 	for _, row := range ins.Rows {
 		for i, a := range row {
-			if fields[i], err = argField(a, b.args, st); err != nil {
+			if a.Draws != 0 {
+				err = s.nextvals(ctx, a.Draws, 1, func(v int64) { fields[i] = pgcopy.Field{Data: strconv.AppendInt(nil, v, 10)} })
+			} else {
+				fields[i], err = argField(a, b.args, st)
+			}
+			if err != nil {
 				return nil, false, err
 			}
 		}
@@ -56,6 +64,8 @@ func sameType(a *pgsql.Arg, oid uint32, args []value) bool {
 		return false
 	case a.Param > 0:
 		return a.Param <= len(args) && args[a.Param-1].oid == oid
+	case a.Draws != 0:
+		return true
 	}
 	return a.Const && (a.Null || a.Type == oid)
 }

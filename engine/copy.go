@@ -97,14 +97,19 @@ func (s *session) copyQuery(ctx context.Context, b binding, u *pgsql.Copy) (bind
 		return binding{}, undefinedTable(pgsql.QName{Schema: u.Schema, Name: u.Table})
 	}
 	cols := "*"
+	rel := tableRelation(t)
 	for _, n := range u.Columns {
-		if !slices.ContainsFunc(tableRelation(t).Columns, func(c pgsql.RelColumn) bool { return c.Name == n && !c.Hidden }) {
-			return binding{}, pgerr.Newf(pgerr.UndefinedColumn, "column \"%s\" of relation \"%s\" does not exist", n, u.Table)
+		if err := copiable(rel, n); err != nil {
+			return binding{}, err
 		}
 	}
-	if len(u.Columns) > 0 {
-		quoted := make([]string, len(u.Columns))
-		for i, c := range u.Columns {
+	names := u.Columns
+	if all := copiedColumns(rel); len(names) == 0 && len(all) < len(rel.Columns) {
+		names = all
+	}
+	if len(names) > 0 {
+		quoted := make([]string, len(names))
+		for i, c := range names {
 			quoted[i] = quoteIdent(c)
 		}
 		cols = strings.Join(quoted, ", ")
@@ -217,19 +222,42 @@ func (s *session) copyTarget(ctx context.Context, u *pgsql.Copy) (*copyInto, err
 	into := &copyInto{t: t, rel: tableRelation(t)}
 	into.names = u.Columns
 	if len(into.names) == 0 {
-		for _, c := range into.rel.Columns {
-			into.names = append(into.names, c.Name)
-		}
+		into.names = copiedColumns(into.rel)
 	}
 	for i, n := range into.names {
-		if !slices.ContainsFunc(into.rel.Columns, func(c pgsql.RelColumn) bool { return c.Name == n }) {
-			return nil, pgerr.Newf(pgerr.UndefinedColumn, "column \"%s\" of relation \"%s\" does not exist", n, u.Table)
+		if err := copiable(into.rel, n); err != nil {
+			return nil, err
 		}
 		if slices.Index(into.names, n) < i {
 			return nil, pgerr.Newf(pgerr.DuplicateColumn, "column \"%s\" specified more than once", n)
 		}
 	}
 	return into, nil
+}
+
+// copiedColumns are the columns that COPY without a list reads and writes: all but generated ones.
+func copiedColumns(rel *pgsql.Relation) []string {
+	var out []string
+	for _, c := range rel.Columns {
+		if c.Generated == "" && !c.Hidden {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+// copiable refuses a column that COPY cannot name.
+func copiable(rel *pgsql.Relation, name string) error {
+	for _, c := range rel.Columns {
+		switch {
+		case c.Name != name || c.Hidden:
+		case c.Generated != "":
+			return pgerr.Newf(pgerr.InvalidColumnReference, "column \"%s\" is a generated column", name).WithDetail("Generated columns cannot be used in COPY.")
+		default:
+			return nil
+		}
+	}
+	return pgerr.Newf(pgerr.UndefinedColumn, "column \"%s\" of relation \"%s\" does not exist", name, rel.Name)
 }
 
 // copyFrom runs COPY … FROM STDIN. The rows are part of the transaction: an error leaves the table as it was.
@@ -251,6 +279,11 @@ func (s *session) copyFrom(ctx context.Context, w pgwire.Writer, u *pgsql.Copy) 
 		return 0, err
 	}
 	mark := s.tx.wh.Savepoint()
+	restore, err := s.copyGuard(ctx, into)
+	if err != nil {
+		return 0, err
+	}
+	defer restore()
 	var n int64
 	if u.Format == "parquet" {
 		n, err = s.copyParquet(ctx, w, u, into)
@@ -306,6 +339,13 @@ func (s *session) copyRows(ctx context.Context, w pgwire.Writer, u *pgsql.Copy, 
 		rd = newBinaryReader(src, into, s.style())
 	}
 	var rows int64
+	batch := copyBatch{raw: into.guard != nil && overall == 0}
+	flush := func() error {
+		batch.rec = app.Take()
+		err := sink.send(batch)
+		batch = copyBatch{raw: batch.raw}
+		return err
+	}
 	for {
 		fields, err := rd.Next()
 		if err == io.EOF {
@@ -318,14 +358,15 @@ func (s *session) copyRows(ctx context.Context, w pgwire.Writer, u *pgsql.Copy, 
 			return 0, rd.Locate(err)
 		}
 		rows++
+		batch.add(rd)
 		if app.Rows() >= copyBatchRows || app.Bytes() >= copyBatchBytes {
-			if err := sink.send(app.Take()); err != nil {
+			if err := flush(); err != nil {
 				return 0, err
 			}
 		}
 	}
 	if app.Rows() > 0 {
-		if err := sink.send(app.Take()); err != nil {
+		if err := flush(); err != nil {
 			return 0, err
 		}
 	}
@@ -337,6 +378,10 @@ func (s *session) copyColumns(ctx context.Context, into *copyInto) ([]pgcopy.Col
 	out := make([]pgcopy.Column, len(into.rel.Columns))
 	for i, c := range into.rel.Columns {
 		out[i] = pgcopy.Column{Name: c.Name, OID: c.Type, Mod: c.Mod, Source: slices.Index(into.names, c.Name), DefaultNull: true, NotNull: c.NotNull}
+		if into.filled(i) {
+			out[i].NotNull = false // the guard looks at what it puts in
+			continue
+		}
 		if out[i].Source >= 0 || c.Default == "" {
 			continue
 		}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/nordisk/skade-pg/engine/duck"
 	"github.com/nordisk/skade-pg/engine/pgsql"
+	"github.com/nordisk/skade-pg/internal/pgcopy"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 	"github.com/nordisk/skade-pg/pgwire"
@@ -24,29 +26,109 @@ type copyInto struct {
 	t     *warehouse.TxTable
 	rel   *pgsql.Relation
 	names []string // columns in the data's order
+	// defaults are the columns that the guard fills row by row; guard is nil when rows need none.
+	defaults []int
+	guard    *rowGuard
+}
+
+// filled says whether the guard computes a column: a generated one, or a default that is another for each row.
+func (into *copyInto) filled(col int) bool {
+	return into.rel.Columns[col].Generated != "" || slices.Contains(into.defaults, col)
+}
+
+// copyBatch is rows on their way to the table, with the lines they came from.
+type copyBatch struct {
+	rec   arrow.RecordBatch
+	lines []int64
+	// raw says to keep the lines' text, for errors that show it.
+	raw   bool
+	text  []byte
+	ends  []int
+	table string
+}
+
+// add notes the row that rd gave last.
+func (b *copyBatch) add(rd copyReader) {
+	b.lines = append(b.lines, rd.Line())
+	if b.raw {
+		b.text = append(b.text, rd.(*pgcopy.Reader).Row()...)
+		b.ends = append(b.ends, len(b.text))
+	}
+}
+
+// locate gives an error about a row of the batch PostgreSQL's context: the line, and its text for what was found before rows are written.
+func (b *copyBatch) locate(err error) error {
+	row := -1
+	var re *rowError
+	var dup *warehouse.DuplicateKeyError
+	switch {
+	case errors.As(err, &re):
+		row = re.row
+	case errors.As(err, &dup):
+		row = dup.Row
+	}
+	e := pgerr.As(MapError(err))
+	if row < 0 || row >= len(b.lines) || e == nil || e.Where != "" {
+		return err
+	}
+	c := *e
+	c.Where = fmt.Sprintf("COPY %s, line %d", b.table, b.lines[row])
+	if re != nil && row < len(b.ends) {
+		from := 0
+		if row > 0 {
+			from = b.ends[row-1]
+		}
+		c.Where += ": \"" + pgcopy.Limit(string(b.text[from:b.ends[row]])) + "\""
+	}
+	return &c
+}
+
+// copyGuard gives the table a guard that also fills the columns whose default must be computed for each row. restore gives it its own back.
+func (s *session) copyGuard(ctx context.Context, into *copyInto) (restore func(), err error) {
+	for i, c := range into.rel.Columns {
+		if slices.Contains(into.names, c.Name) || c.Default == "" {
+			continue
+		}
+		_, constant, err := s.constantDefault(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if !constant {
+			into.defaults = append(into.defaults, i)
+		}
+	}
+	if into.guard = s.guard(into.t); len(into.defaults) == 0 {
+		return func() {}, nil
+	}
+	version := definitionVersion(into.t)
+	into.guard = s.newRowGuard(into.t, into.defaults)
+	s.setGuard(into.t, into.guard, version)
+	return func() { s.setGuard(into.t, s.newRowGuard(into.t, nil), version) }, nil
 }
 
 // copySink appends batches on a goroutine of its own, so that parsing and writing overlap. stop must be called.
 type copySink struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	in     chan arrow.RecordBatch
+	in     chan copyBatch
 	done   chan error
 	closed bool
 }
 
 func (into *copyInto) start(ctx context.Context) *copySink {
 	ctx, cancel := context.WithCancelCause(ctx)
-	k := &copySink{ctx: ctx, cancel: cancel, in: make(chan arrow.RecordBatch, 2), done: make(chan error, 1)}
+	k := &copySink{ctx: ctx, cancel: cancel, in: make(chan copyBatch, 2), done: make(chan error, 1)}
 	go func() {
 		var err error
-		for rec := range k.in {
+		for b := range k.in {
 			if err == nil {
-				if err = into.t.Append(ctx, rec); err != nil {
+				if err = into.t.Append(ctx, b.rec); err != nil {
+					b.table = into.rel.Name
+					err = b.locate(err)
 					cancel(err)
 				}
 			}
-			rec.Release()
+			b.rec.Release()
 		}
 		k.done <- err
 	}()
@@ -54,12 +136,12 @@ func (into *copyInto) start(ctx context.Context) *copySink {
 }
 
 // send hands over a batch.
-func (k *copySink) send(rec arrow.RecordBatch) error {
+func (k *copySink) send(b copyBatch) error {
 	select {
-	case k.in <- rec:
+	case k.in <- b:
 		return nil
 	case <-k.ctx.Done():
-		rec.Release()
+		b.rec.Release()
 		return context.Cause(k.ctx)
 	}
 }
@@ -137,7 +219,7 @@ func (s *session) copyParquet(ctx context.Context, w pgwire.Writer, u *pgsql.Cop
 			return err
 		}
 		n += out.NumRows()
-		return sink.send(out)
+		return sink.send(copyBatch{rec: out})
 	})
 	if err != nil {
 		return 0, badParquet(err)
@@ -197,6 +279,8 @@ func (s *session) parquetSelect(ctx context.Context, conn *sessionConn, path str
 		stored := pgtype.DuckStorageName(c.Type, c.Mod)
 		src, ok := have[c.Name]
 		switch {
+		case into.filled(i):
+			sel[i] = "CAST(NULL AS " + stored + ")"
 		case !slices.Contains(into.names, c.Name):
 			raw, null, err := s.defaultOrNull(ctx, c)
 			if err != nil {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,9 @@ type newTable struct {
 	keys   []int
 	props  iceberg.Properties
 	format int
+	def    *tableDef
+	// comments are those of columns, by name.
+	comments map[string]string
 	// computed is CREATE TABLE AS: an average has more digits than a column keeps.
 	computed bool
 }
@@ -85,6 +89,7 @@ func (n *newTable) create(ctx context.Context, s *session) (*warehouse.TxTable, 
 		}
 	}
 	sc := iceberg.NewSchemaWithIdentifiers(0, n.keys, n.fields...)
+	maps.Copy(n.props, n.def.properties())
 	return s.tx.warehouseTx().CreateTable(ctx, warehouse.CreateTable{Ident: n.ident, Schema: sc, FormatVersion: n.format, Properties: n.props})
 }
 
@@ -102,37 +107,60 @@ func (s *session) createTable(ctx context.Context, w pgwire.Writer, u *pgsql.Cre
 	if skip, err := s.refuseExisting(ctx, w, ident, u.IfNotExists); skip || err != nil {
 		return err
 	}
-	n := &newTable{ident: ident, props: iceberg.Properties{}, format: 2}
+	n := newTableOf(ident)
 	if err := n.options(u.With); err != nil {
 		return err
 	}
+	if u, err = s.expandLikes(ctx, u, n); err != nil {
+		return err
+	}
+	if err := n.uniqueKey(w, u); err != nil {
+		return err
+	}
 	for _, c := range u.Columns {
-		if c.Serial || c.Identity != "" {
-			return pgerr.Newf(pgerr.FeatureNotSupported, "column \"%s\": serial and identity columns are not supported", c.Name).WithPosition(c.Loc)
-		}
 		f, err := n.addColumn(w, c.Name, c.Type, c.Mod)
 		if err != nil {
-			if e := pgerr.As(err); e != nil && e.Position == 0 {
-				return e.WithPosition(c.Loc)
-			}
-			return err
+			return located(err, c.Loc)
 		}
 		f.Required = c.NotNull || slices.Contains(u.PrimaryKey, c.Name)
-		if c.Default != "" {
-			if err := pgsql.CheckDefault(c, &resolver{ctx: ctx, s: s}); err != nil {
-				if e := pgerr.As(err); e != nil && e.Position == 0 {
-					return e.WithPosition(c.DefaultLoc)
-				}
-				return err
-			}
-			n.props[defaultKey(f.ID)] = c.Default
-		}
+		f.Doc = n.comments[c.Name]
 	}
 	if err := n.primaryKey(u); err != nil {
 		return err
 	}
-	_, err = n.create(ctx, s)
+	sequences, err := s.columnSequences(ctx, n, u)
+	if err != nil {
+		return err
+	}
+	if err := s.declareTable(ctx, n, u, sequences); err != nil {
+		return err
+	}
+	t, err := n.create(ctx, s)
+	if err != nil {
+		return err
+	}
+	for _, q := range sequences {
+		if q == nil {
+			continue
+		}
+		q.Owner.Table = t.Key()
+		if err := s.putSequence(ctx, q, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// located gives an error of a declared expression a position when it has none.
+func located(err error, loc int) error {
+	if e := pgerr.As(err); e != nil && e.Position == 0 {
+		return e.WithPosition(loc)
+	}
 	return err
+}
+
+func newTableOf(ident table.Identifier) *newTable {
+	return &newTable{ident: ident, props: iceberg.Properties{}, format: 2, def: readTableDef(nil), comments: map[string]string{}}
 }
 
 func (n *newTable) primaryKey(u *pgsql.CreateTable) error {
@@ -162,6 +190,46 @@ func (n *newTable) primaryKey(u *pgsql.CreateTable) error {
 	return nil
 }
 
+// uniqueKey makes a UNIQUE constraint the table's key. Iceberg's identifier is the one key that a table has, and its columns are NOT NULL.
+func (n *newTable) uniqueKey(w pgwire.Writer, u *pgsql.CreateTable) error {
+	for _, k := range u.Unique {
+		name := k.Name
+		if name == "" {
+			name = objectName(u.Name, strings.Join(k.Columns, "_"), "key")
+		}
+		for _, c := range k.Columns {
+			if !slices.ContainsFunc(u.Columns, func(d pgsql.ColumnDef) bool { return d.Name == c }) {
+				return pgerr.Newf(pgerr.UndefinedColumn, "column \"%s\" named in key does not exist", c).WithPosition(k.Loc)
+			}
+		}
+		switch {
+		case u.PrimaryKey == nil:
+			for _, c := range u.Columns {
+				if slices.Contains(k.Columns, c.Name) && !c.NotNull {
+					return pgerr.New(pgerr.FeatureNotSupported, "a UNIQUE constraint on a column that may be NULL is not supported").
+						WithHint("Declare column \"%s\" NOT NULL: the constraint then becomes the table's key.", c.Name).WithPosition(k.Loc)
+				}
+			}
+			u.PrimaryKey, u.ConstraintName, n.def.unique = k.Columns, name, true
+		case sameSet(u.PrimaryKey, k.Columns):
+			w.Notice(notice(fmt.Sprintf("constraint \"%s\" covers the columns of the table's key, which is unique already: it is not kept", name)))
+		default:
+			return pgerr.Newf(pgerr.FeatureNotSupported, "a UNIQUE constraint beside the table's key (%s) is not supported", strings.Join(u.PrimaryKey, ", ")).
+				WithHint("An Iceberg table has one identifier: PRIMARY KEY, or UNIQUE over NOT NULL columns.").WithPosition(k.Loc)
+		}
+	}
+	return nil
+}
+
+func sameSet(a, b []string) bool {
+	for _, x := range a {
+		if !slices.Contains(b, x) {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
 // createTableAs runs CREATE TABLE AS and SELECT INTO. WITH (primary_key = 'a, b') gives the new table a key.
 func (s *session) createTableAs(ctx context.Context, w pgwire.Writer, b binding, u *pgsql.CreateTableAs) (string, error) {
 	if u.Temp {
@@ -181,7 +249,8 @@ func (s *session) createTableAs(ctx context.Context, w pgwire.Writer, b binding,
 	if len(u.Columns) > len(in.cols) {
 		return "", pgerr.New(pgerr.SyntaxError, "too many column names were specified")
 	}
-	n := &newTable{ident: ident, props: iceberg.Properties{}, format: 2, computed: true}
+	n := newTableOf(ident)
+	n.computed = true
 	pk := u.With["primary_key"]
 	delete(u.With, "primary_key")
 	if err := n.options(u.With); err != nil {

@@ -19,21 +19,12 @@ import (
 	"github.com/nordisk/skade-pg/warehouse"
 )
 
-// Table properties of ours.
-const (
-	propPrimaryKey = "skade.primary-key" // field ids in key order, comma-separated, when it is not the schema's order
-	propConstraint = "skade.constraint"  // the primary key's name when it is not <table>_pkey
-	propDefault    = "skade.default."    // + field id: a DEFAULT's SQL text
-	propComment    = "comment"           // the table's comment, as other engines keep it
-)
-
-func defaultKey(fieldID int) string { return propDefault + strconv.Itoa(fieldID) }
-
+// constraintName is the name of the key's constraint.
 func constraintName(ident table.Identifier, props iceberg.Properties) string {
 	if n := props[propConstraint]; n != "" {
 		return n
 	}
-	return ident[len(ident)-1] + "_pkey"
+	return objectName(ident[len(ident)-1], "", "pkey")
 }
 
 // keyOrder is the identifier fields in the primary key's order.
@@ -59,6 +50,14 @@ func (s *session) ddlCommand(b binding) (commandFunc, error) {
 	case *pgsql.CreateSchema:
 		run = func(ctx context.Context, w pgwire.Writer) (string, error) {
 			return "CREATE SCHEMA", s.createSchema(ctx, w, u)
+		}
+	case *pgsql.CreateSequence:
+		run = func(ctx context.Context, w pgwire.Writer) (string, error) {
+			return "CREATE SEQUENCE", s.createSequence(ctx, w, u)
+		}
+	case *pgsql.AlterSequence:
+		run = func(ctx context.Context, w pgwire.Writer) (string, error) {
+			return "ALTER SEQUENCE", s.alterSequence(ctx, w, u)
 		}
 	case *pgsql.CreateTable:
 		run = func(ctx context.Context, w pgwire.Writer) (string, error) {
@@ -163,8 +162,11 @@ func (s *session) exists(ctx context.Context, ident table.Identifier) (bool, err
 	} else if !notFound(err) {
 		return false, err
 	}
-	v, err := s.view(ident)
-	return v != nil, err
+	if v, err := s.view(ident); v != nil || err != nil {
+		return v != nil, err
+	}
+	q, err := s.sequence(ident)
+	return q != nil, err
 }
 
 // refuseExisting handles IF NOT EXISTS: skip reports that the statement is done.
@@ -280,13 +282,19 @@ func (s *session) inSchema(tx *warehouse.Tx, ns table.Identifier) []dependent {
 			out = append(out, dependent{label("view", o.Name), o.OID, func(ctx context.Context) error { return tx.DropObject(ctx, viewKind, ns, o.Name) }})
 		}
 	}
+	for _, o := range tx.Objects(sequenceKind) {
+		// Owned sequences go with their tables, unnamed.
+		if q, err := decodeSequence(o); slices.Equal(o.Namespace, ns) && (err != nil || s.ownerTable(q) == nil) {
+			out = append(out, dependent{label("sequence", o.Name), o.OID, func(ctx context.Context) error { return tx.DropObject(ctx, sequenceKind, ns, o.Name) }})
+		}
+	}
 	for _, t := range tx.Tables() {
 		if slices.Equal(t.Ident[:len(t.Ident)-1], ns) {
 			oid := uint32(math.MaxUint32) // made in this transaction
 			if t.State != nil {
 				oid = t.State.OID
 			}
-			out = append(out, dependent{label("table", t.Ident[len(t.Ident)-1]), oid, func(ctx context.Context) error { return tx.DropTable(ctx, t.Ident, false) }})
+			out = append(out, dependent{label("table", t.Ident[len(t.Ident)-1]), oid, func(ctx context.Context) error { return s.dropTable(ctx, t.Ident, t.Key) }})
 		}
 	}
 	slices.SortFunc(out, func(a, b dependent) int { return cmp.Compare(a.oid, b.oid) })
@@ -317,6 +325,11 @@ func (s *session) truncate(ctx context.Context, u *pgsql.Truncate) error {
 		}
 		if _, err := t.Truncate(ctx); err != nil {
 			return err
+		}
+		if u.RestartIdentity {
+			if err := s.restartSequences(ctx, t); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

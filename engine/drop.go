@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	icecatalog "github.com/apache/iceberg-go/catalog"
+	"github.com/apache/iceberg-go/table"
 
+	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/pgwire"
@@ -16,9 +18,12 @@ import (
 func (s *session) drop(ctx context.Context, w pgwire.Writer, u *pgsql.Drop) error {
 	for _, n := range u.Names {
 		var err error
-		if u.What == "schema" {
+		switch u.What {
+		case "schema":
 			err = s.dropSchema(ctx, w, n, u)
-		} else {
+		case "sequence":
+			err = s.dropSequence(ctx, w, n, u)
+		default:
 			err = s.dropRelation(ctx, w, n, u)
 		}
 		if err != nil {
@@ -55,9 +60,17 @@ func (s *session) dropRelation(ctx context.Context, w pgwire.Writer, n pgsql.QNa
 	case view != nil && u.What == "table":
 		return pgerr.Newf(pgerr.WrongObjectType, "\"%s\" is not a table", n.Name).WithHint("Use DROP VIEW to remove a view.")
 	case t != nil:
-		return s.tx.warehouseTx().DropTable(ctx, t.Ident(), false)
+		return s.dropTable(ctx, t.Ident(), t.Key())
 	}
 	return s.tx.warehouseTx().DropObject(ctx, viewKind, view[:len(view)-1], view[len(view)-1])
+}
+
+// dropTable drops a table and the sequences that its columns own.
+func (s *session) dropTable(ctx context.Context, ident table.Identifier, key catalog.TableKey) error {
+	if err := s.dropOwnedSequences(ctx, key, 0); err != nil {
+		return err
+	}
+	return s.tx.warehouseTx().DropTable(ctx, ident, false)
 }
 
 func (s *session) dropSchema(ctx context.Context, w pgwire.Writer, n pgsql.QName, u *pgsql.Drop) error {

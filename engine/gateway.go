@@ -72,6 +72,7 @@ type Gateway struct {
 	roles                               []string
 	started                             time.Time
 	locks                               lockmgr.Manager
+	sequences                           *sequenceValues
 	retention                           Retention
 	upkeep                              *upkeep
 
@@ -92,6 +93,7 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 	}
 	gw.mu.sessions = map[int32]*session{}
 	gw.upkeep = newUpkeep(gw)
+	gw.sequences = newSequenceValues(o.Catalog)
 	gw.syscat = pgcatalog.New(pgcatalog.Options{Owner: ownerRole(o.Roles), Database: o.Database})
 	gw.feed = newCommitFeed(o.Catalog, o.Logger)
 	gw.hub = newHub(gw.feed)
@@ -101,7 +103,7 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 	}
 	db, err := duck.Open(duck.Options{
 		TempDir: temp, MemoryLimit: o.MemoryLimit, Threads: o.Threads, AllowedDirs: []string{o.Dir},
-		Funcs: goFunctions(), Scalars: append(catalogScalars(gw.syscat), rowCall(gw)),
+		Funcs: goFunctions(), Scalars: append(append(catalogScalars(gw.syscat), rowCall(gw)), gw.sequenceScalars()...),
 		InitSQL: append(pgsql.InitSQL(), pgcatalog.InitSQL()...),
 	})
 	if err != nil {
@@ -109,6 +111,9 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 	}
 	gw.duck = db
 	if err := gw.ensurePublic(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	if err := gw.forgetSequences(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	gw.upkeep.start(o.MaintenanceInterval)
@@ -143,7 +148,7 @@ func (gw *Gateway) Close() error {
 	gw.mu.Lock()
 	n := len(gw.mu.sessions)
 	gw.mu.Unlock()
-	err := gw.duck.Close()
+	err := errors.Join(gw.sequences.close(), gw.duck.Close())
 	if n > 0 {
 		err = errors.Join(err, fmt.Errorf("%d sessions are still open", n))
 	}

@@ -47,11 +47,10 @@ func (s *session) insert(ctx context.Context, b binding, t *warehouse.TxTable, _
 // eachInserted yields the statement's rows in the table's Arrow schema.
 func (s *session) eachInserted(ctx context.Context, b binding, t *warehouse.TxTable, f func(ctx context.Context, rec arrow.RecordBatch) error) error {
 	ins, as := b.p.query.Insert, t.ArrowSchema()
-	if rec, ok, err := s.constantRows(b, ins, as); err != nil {
+	if rec, ok, err := s.constantRows(ctx, b, ins, as); err != nil {
 		return err
 	} else if ok {
-		defer rec.Release()
-		return f(ctx, rec)
+		return s.passRows(ctx, t, rec, f)
 	}
 	d, err := s.dmlRows(ctx, b, 0, targetColumns(ins.Target, ins.Columns), 0)
 	if err != nil {
@@ -63,9 +62,24 @@ func (s *session) eachInserted(ctx context.Context, b binding, t *warehouse.TxTa
 		if err != nil {
 			return err
 		}
-		defer rows.Release()
-		return f(ctx, rows)
+		return s.passRows(ctx, t, rows, f)
 	})
+}
+
+// passRows takes over rows, completes and checks them before f looks at them: ON CONFLICT and RETURNING see generated columns, and a row that
+// a constraint refuses is refused whether or not it is in conflict.
+func (s *session) passRows(ctx context.Context, t *warehouse.TxTable, rows arrow.RecordBatch, f func(ctx context.Context, rec arrow.RecordBatch) error) error {
+	defer rows.Release()
+	g := s.guard(t)
+	if g == nil {
+		return f(ctx, rows)
+	}
+	done, err := g.pass(ctx, rows)
+	if err != nil {
+		return err
+	}
+	defer done.Release()
+	return f(ctx, done)
 }
 
 // insertOp is a running INSERT.
@@ -213,17 +227,18 @@ func (op *insertOp) updatePairs(ctx context.Context, rec arrow.RecordBatch, hits
 			return nil
 		}
 		news := takeRows(rows, wanted)
-		defer news.Release()
-		if !sameKeys(op.t, news, keys) {
-			if err := op.s.lockWrites(ctx, op.t, olds, news); err != nil {
+		return op.s.passRows(ctx, op.t, news, func(ctx context.Context, news arrow.RecordBatch) error {
+			if !sameKeys(op.t, news, keys) {
+				if err := op.s.lockWrites(ctx, op.t, olds, news); err != nil {
+					return err
+				}
+			}
+			if err := op.t.Update(ctx, olds, news); err != nil {
 				return err
 			}
-		}
-		if err := op.t.Update(ctx, olds, news); err != nil {
-			return err
-		}
-		op.wrote(news)
-		return nil
+			op.wrote(news)
+			return nil
+		})
 	})
 }
 

@@ -39,7 +39,7 @@ type prepared struct {
 type dependency struct {
 	schema, name string
 	oid          uint32
-	schemaID     int
+	schemaID     int // definitionVersion of a table, the changing seq of a view
 }
 
 func (p *prepared) ParamOIDs() []uint32      { return p.params }

@@ -32,6 +32,7 @@ type handle struct {
 	system   *pgcatalog.SystemRelation // a relation of pg_catalog or information_schema
 	view     *sqlfuncs.View            // a view of schema skade
 	function *sqlfuncs.Function        // a call of a set-returning function
+	sequence *storedSequence           // SELECT … FROM a sequence
 	shape    *sqlfuncs.Shape
 }
 
@@ -122,14 +123,22 @@ func (r *resolver) relation(schema, name string) (*pgsql.Relation, error) {
 	switch {
 	case err == nil:
 		rel := tableRelation(t)
-		r.deps = append(r.deps, dependency{schema: schema, name: name, oid: rel.OID, schemaID: t.Schema().ID})
+		r.deps = append(r.deps, dependency{schema: schema, name: name, oid: rel.OID, schemaID: definitionVersion(t)})
 		return rel, nil
 	case !notFound(err):
 		return nil, err
 	}
 	v, err := r.s.view(ident)
-	if err != nil || v == nil {
+	if err != nil {
 		return nil, err
+	}
+	if v == nil {
+		q, err := r.s.sequence(ident)
+		if err != nil || q == nil {
+			return nil, err
+		}
+		r.deps = append(r.deps, dependency{schema: schema, name: name, oid: q.oid, schemaID: q.version})
+		return sequenceRelation(q), nil
 	}
 	r.deps = append(r.deps, dependency{schema: schema, name: name, oid: v.oid, schemaID: v.version})
 	return &pgsql.Relation{Kind: pgsql.View, Schema: schema, Name: name, OID: v.oid, ViewSQL: v.SQL, ReadOnly: true, Columns: v.relColumns()}, nil
@@ -139,7 +148,10 @@ func (r *resolver) relation(schema, name string) (*pgsql.Relation, error) {
 func (r *resolver) still(d dependency) bool {
 	ident := identOf(d.schema, d.name)
 	if t, err := r.s.table(r.ctx, ident); err == nil {
-		return tableOID(t) == d.oid && t.Schema().ID == d.schemaID
+		return tableOID(t) == d.oid && definitionVersion(t) == d.schemaID
+	}
+	if q, err := r.s.sequence(ident); err == nil && q != nil {
+		return q.oid == d.oid && q.version == d.schemaID
 	}
 	v, err := r.s.view(ident)
 	return err == nil && v != nil && v.oid == d.oid && v.version == d.schemaID
@@ -151,7 +163,12 @@ func notFound(err error) bool {
 
 // table is a stored table as the transaction sees it.
 func (s *session) table(ctx context.Context, ident table.Identifier) (*warehouse.TxTable, error) {
-	return s.readTx().Table(ctx, ident)
+	t, err := s.readTx().Table(ctx, ident)
+	if err != nil {
+		return nil, err
+	}
+	s.guard(t)
+	return t, nil
 }
 
 // readTx is the transaction's warehouse side; outside a transaction (Parse before the first Bind) a throw-away one.
@@ -189,6 +206,7 @@ func shapeColumns(cols []sqlfuncs.Column) []pgsql.RelColumn {
 // tableRelation describes a stored table to the analyser.
 func tableRelation(t *warehouse.TxTable) *pgsql.Relation {
 	ident, sc, props := t.Ident(), t.Schema(), t.Metadata().Properties()
+	def := readTableDef(props)
 	rel := &pgsql.Relation{
 		Kind: pgsql.Table, Schema: schemaOf(ident), Name: ident[len(ident)-1], OID: tableOID(t),
 		Constraint: constraintName(ident, props), Handle: &handle{table: ident},
@@ -197,8 +215,13 @@ func tableRelation(t *warehouse.TxTable) *pgsql.Relation {
 	for i, f := range sc.Fields() {
 		oid, mod := pgtype.FromIceberg(f, props)
 		byID[f.ID] = i
+		c := def.columns[f.ID]
+		if c.Sequence != "" {
+			c.Default = "nextval('" + strings.ReplaceAll(c.Sequence, "'", "''") + "'::regclass)"
+		}
 		rel.Columns = append(rel.Columns, pgsql.RelColumn{
-			Name: f.Name, Type: oid, Mod: mod, AttNum: int16(i + 1), NotNull: f.Required, Default: props[defaultKey(f.ID)], Scale: pgtype.BareNumericScale,
+			Name: f.Name, Type: oid, Mod: mod, AttNum: int16(i + 1), NotNull: f.Required, Scale: pgtype.BareNumericScale,
+			Default: c.Default, Generated: c.Generated, Identity: c.Identity,
 		})
 	}
 	for _, id := range keyOrder(sc.IdentifierFieldIDs, props) {
@@ -269,7 +292,7 @@ func (r *resolver) TableFunction(fn pgsql.EngineFunc, args []*pgsql.Arg) (*pgsql
 	if shape.Ident != nil {
 		if t, err := r.s.table(r.ctx, shape.Ident); err == nil {
 			id := t.Ident()
-			r.deps = append(r.deps, dependency{schema: schemaOf(id), name: id[len(id)-1], oid: tableOID(t), schemaID: t.Schema().ID})
+			r.deps = append(r.deps, dependency{schema: schemaOf(id), name: id[len(id)-1], oid: tableOID(t), schemaID: definitionVersion(t)})
 		}
 	}
 	return rel, nil

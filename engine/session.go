@@ -46,8 +46,9 @@ type session struct {
 		busy bool
 	}
 	// rowCalls serialises calls of perRow functions.
-	rowCalls sync.Mutex
-	act      activity
+	rowCalls  sync.Mutex
+	act       activity
+	sequences sequenceSession
 	// pinned is what the open transaction reads, for whoever removes old snapshots meanwhile.
 	pinned atomic.Pointer[pins]
 	// catalog is the system catalogs of the running statement.
@@ -358,8 +359,10 @@ func (s *session) sqlError(ctx context.Context, err error) error {
 }
 
 // connSet holds the session's DuckDB connections: one stream runs on a connection at a time, so an open portal keeps its own.
+// Row guards take theirs from the goroutine that writes.
 type connSet struct {
 	s    *session
+	mu   sync.Mutex // guards free
 	free []*sessionConn
 }
 
@@ -373,10 +376,13 @@ func (c *connSet) init(s *session) { c.s = s }
 
 // take returns a connection with the session's settings.
 func (c *connSet) take(ctx context.Context) (*sessionConn, error) {
+	c.mu.Lock()
 	var sc *sessionConn
 	if n := len(c.free); n > 0 {
 		sc, c.free = c.free[n-1], c.free[:n-1]
-	} else {
+	}
+	c.mu.Unlock()
+	if sc == nil {
 		conn, err := c.s.gw.duck.Conn(ctx)
 		if err != nil {
 			return nil, err
@@ -411,7 +417,11 @@ func duckZone(zone string) string {
 }
 
 // give takes a connection back.
-func (c *connSet) give(sc *sessionConn) { c.free = append(c.free, sc) }
+func (c *connSet) give(sc *sessionConn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.free = append(c.free, sc)
+}
 
 // shrink keeps one idle connection.
 func (c *connSet) shrink() {

@@ -112,6 +112,13 @@ func (s *session) source(ctx context.Context, r *rendered, i int, use *pgsql.Rel
 }
 
 func (s *session) systemItem(ctx context.Context, r *rendered, use *pgsql.RelUse, h *handle, args []value) (string, error) {
+	if h.sequence != nil {
+		rows, err := s.sequenceRow(ctx, h.sequence)
+		if err != nil {
+			return "", err
+		}
+		return s.relationItem(r, use, rows.Schema, rows.N, opener(rows))
+	}
 	if h.view != nil {
 		env := s.env(ctx)
 		env.Only = s.onlyTables(use, args)

@@ -29,6 +29,8 @@ type txn struct {
 	listens    []listenOp
 	portals    map[pgwire.Portal]struct{}
 	wrote      bool
+	// guards are what completes and checks the rows of the tables that the transaction opened.
+	guards map[*warehouse.TxTable]tableGuard
 	// statements counts Binds; alone is a simple query of one statement; redo repeats the data change that ran.
 	statements int
 	queried    bool
@@ -71,6 +73,8 @@ func (s *session) openTx(explicit bool) *txn {
 func (t *txn) statement() {
 	t.stmtStart = time.Now()
 	t.statements++
+	t.closeGuards()
+	t.s.sequences.statement()
 	t.s.catalog.Lock()
 	t.s.catalog.snapshot = nil
 	t.s.catalog.Unlock()
@@ -171,6 +175,7 @@ func (s *session) endTx(ctx context.Context, commit bool) error {
 		err = s.sqlError(ctx, s.holdCursors(ctx))
 	}
 	s.closePortals()
+	t.closeGuards()
 	switch {
 	case commit && err == nil:
 		err = s.commit(ctx, t)

@@ -207,6 +207,9 @@ func (s *session) discard(u *pgsql.Discard) (string, error) {
 				}
 			}
 		}
+		if u.What == "sequences" {
+			s.sequences.forget()
+		}
 		return "DISCARD " + strings.ToUpper(u.What), nil
 	}
 	if s.tx.explicit {
@@ -215,6 +218,7 @@ func (s *session) discard(u *pgsql.Discard) (string, error) {
 	for name := range s.cursors {
 		s.dropCursor(name)
 	}
+	s.sequences.forget()
 	s.startup.Prepared.DeleteAll()
 	s.tx.listens = append(s.tx.listens, listenOp{"*", false})
 	return "DISCARD ALL", s.gucs.reset("all")

@@ -265,6 +265,8 @@ func (s *session) sessionValue(v pgsql.SessionValue) any {
 		return list(append([]string{"pg_catalog", "skade"}, s.existingPath()...))
 	case pgsql.CurrentDatabase:
 		return s.gw.database
+	case pgsql.SequenceSession:
+		return int64(s.startup.PID)
 	case pgsql.BackendPID:
 		return s.startup.PID
 	case pgsql.ServerVersion:

@@ -23,11 +23,11 @@ func (t *TxTable) Append(ctx context.Context, rec arrow.RecordBatch) error {
 	if err != nil {
 		return err
 	}
-	defer rec.Release()
+	defer func() { rec.Release() }()
 	if rec.NumRows() == 0 {
 		return nil
 	}
-	if err := t.checkNotNull(rec); err != nil {
+	if rec, err = t.guarded(ctx, rec); err != nil {
 		return err
 	}
 	if !t.keyed() {

@@ -88,6 +88,14 @@ func byName(have, want *arrow.Schema, src []int) bool {
 
 // checkNotNull refuses NULL in required top-level columns. rec has the schema's columns in order.
 func (t *TxTable) checkNotNull(rec arrow.RecordBatch) error {
+	if _, e := t.FirstNull(rec); e != nil {
+		return e
+	}
+	return nil
+}
+
+// FirstNull finds the first row of rec with a NULL in a required column; nil when there is none. rec has the schema's columns in order.
+func (t *TxTable) FirstNull(rec arrow.RecordBatch) (row int, e *NotNullError) {
 	row, name := int(rec.NumRows()), ""
 	for i, f := range t.schema.Fields() {
 		if !f.Required || rec.Column(i).NullN() == 0 {
@@ -101,13 +109,18 @@ func (t *TxTable) checkNotNull(rec arrow.RecordBatch) error {
 		}
 	}
 	if name == "" {
-		return nil
+		return row, nil
 	}
-	e := &NotNullError{Schema: t.schemaName(), Table: t.name(), Column: name}
-	for _, c := range rec.Columns() {
-		e.Row = append(e.Row, valueText(c, row))
+	return row, &NotNullError{Schema: t.schemaName(), Table: t.name(), Column: name, Row: RowText(rec, row)}
+}
+
+// RowText is a row's values as PostgreSQL's DETAIL lines show them.
+func RowText(rec arrow.RecordBatch, row int) []string {
+	out := make([]string, rec.NumCols())
+	for i, c := range rec.Columns() {
+		out[i] = valueText(c, row)
 	}
-	return e
+	return out
 }
 
 // encodeKeys encodes columns cols of every row of rec.
@@ -132,7 +145,7 @@ func encodeKeys(rec arrow.RecordBatch, cols []int, opts ...keyindex.Option) ([][
 
 // duplicate is the error for row's key of rec, whose columns cols are the identifier fields.
 func (t *TxTable) duplicate(rec arrow.RecordBatch, cols []int, row int) *DuplicateKeyError {
-	e := &DuplicateKeyError{Schema: t.schemaName(), Table: t.name(), Constraint: t.name() + "_pkey"}
+	e := &DuplicateKeyError{Schema: t.schemaName(), Table: t.name(), Constraint: t.keyName(), Row: row}
 	for i, c := range cols {
 		e.Columns = append(e.Columns, t.keyFields[i].Name)
 		e.Values = append(e.Values, valueText(rec.Column(c), row))

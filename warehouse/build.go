@@ -99,6 +99,8 @@ func (c *tableCommit) checkVersions(base icetable.Metadata) (icetable.Metadata, 
 		return nil, fmt.Errorf("%w: the format version changed", ErrConflict)
 	case base.CurrentSchema().ID != mine.CurrentSchema().ID:
 		return nil, fmt.Errorf("%w: the schema changed", ErrConflict)
+	case base.Properties()[PropertyDefinition] != mine.Properties()[PropertyDefinition]:
+		return nil, fmt.Errorf("%w: the table's defaults or constraints changed", ErrConflict)
 	case base.DefaultPartitionSpec() != mine.DefaultPartitionSpec():
 		return nil, fmt.Errorf("%w: the partition spec changed", ErrConflict)
 	}

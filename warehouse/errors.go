@@ -57,9 +57,10 @@ func (e *RefError) Unwrap() error { return e.Err }
 type DuplicateKeyError struct {
 	Schema     string   // namespace, levels joined by "."
 	Table      string   // unqualified table name
-	Constraint string   // "<table>_pkey"
+	Constraint string   // "<table>_pkey", or the name it was given
 	Columns    []string // identifier columns, in key order
 	Values     []string // their values as text
+	Row        int      // of the batch
 }
 
 func (e *DuplicateKeyError) Error() string {
@@ -84,8 +85,13 @@ func (e *NotNullError) Detail() string {
 	if e.Row == nil {
 		return ""
 	}
-	cut := make([]string, len(e.Row))
-	for i, v := range e.Row {
+	return FailingRow(e.Row)
+}
+
+// FailingRow is the DETAIL line about a row that a constraint refused.
+func FailingRow(row []string) string {
+	cut := make([]string, len(row))
+	for i, v := range row {
 		if cut[i] = v; len(v) > 64 {
 			n := 64
 			for v[n]&0xc0 == 0x80 {

@@ -88,12 +88,21 @@ func (tx *Tx) DropNamespace(_ context.Context, ns icetable.Identifier) error {
 
 // objectNamed says whether an object of any kind that shares the tables' name space has the name.
 func (tx *Tx) objectNamed(ns icetable.Identifier, name string) bool {
-	_, err := tx.Object(KindView, ns, name)
-	return err == nil
+	for _, kind := range relationKinds {
+		if _, err := tx.Object(kind, ns, name); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
-// KindView is the kind of objects that share one name space with tables.
-const KindView = "view"
+// KindView and KindSequence are the kinds of objects that share one name space with tables.
+const (
+	KindView     = "view"
+	KindSequence = "sequence"
+)
+
+var relationKinds = []string{KindView, KindSequence}
 
 // Object finds an object in the transaction's view. catalog.ErrNoSuchObject when there is none.
 func (tx *Tx) Object(kind string, ns icetable.Identifier, name string) (*catalog.Object, error) {
@@ -127,6 +136,17 @@ func (tx *Tx) Objects(kind string) []*catalog.Object {
 	return out
 }
 
+// OwnObjects are the objects of a kind that this transaction made or replaced. Like Object it may be called while another goroutine writes rows.
+func (tx *Tx) OwnObjects(kind string) []*catalog.Object {
+	var out []*catalog.Object
+	for _, o := range tx.names.objects {
+		if o != nil && o.Kind == kind {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
 // PutObject creates an object, or replaces one when replace is set. ErrObjectAlreadyExists, ErrTableAlreadyExists for a
 // view named like a table.
 func (tx *Tx) PutObject(_ context.Context, o catalog.Object, replace bool) error {
@@ -143,10 +163,15 @@ func (tx *Tx) PutObject(_ context.Context, o catalog.Object, replace bool) error
 		}
 		o.OID = old.OID
 	}
-	if o.Kind == KindView {
+	if slices.Contains(relationKinds, o.Kind) {
 		ident := append(slices.Clone(o.Namespace), o.Name)
 		if _, _, err := tx.resolve(ident); err == nil {
 			return fmt.Errorf("%w: %s", icecat.ErrTableAlreadyExists, o.Name)
+		}
+		for _, kind := range relationKinds {
+			if _, err := tx.Object(kind, o.Namespace, o.Name); err == nil && kind != o.Kind {
+				return fmt.Errorf("%w: %s is a %s", catalog.ErrObjectAlreadyExists, o.Name, kind)
+			}
 		}
 	}
 	tx.names.objects[objectKey(o.Kind, o.Namespace, o.Name)] = &o

@@ -27,6 +27,7 @@ type TxTable struct {
 	alters   []icetable.Update
 	tableMeta
 	opened  tableMeta // as it was opened
+	guard   Guard
 	baseSet *liveset.Set
 
 	branch        string // what it is read from
@@ -58,6 +59,38 @@ type tableMeta struct {
 	router    *router
 
 	unwritable error // nil when the table can be written
+}
+
+// PropertyKeyName is the table property that names the key's constraint when it is not <table>_pkey.
+const PropertyKeyName = "skade.constraint"
+
+// PropertyDefinition is the table property that counts the changes of what SQL declares beyond Iceberg's schema (defaults, constraints).
+// A transaction whose rows were made under another count gets ErrConflict at commit.
+const PropertyDefinition = "skade.definition"
+
+// Guard completes and checks rows on their way into a table: what Append, Upsert and Update are given passes through it whole, batch by
+// batch, before anything of it is written. It returns a batch of the same rows and schema, which the caller releases. It may be called
+// from several goroutines. A guard checks NOT NULL, too (FirstNull).
+type Guard func(ctx context.Context, rec arrow.RecordBatch) (arrow.RecordBatch, error)
+
+// SetGuard sets the table's guard, nil for none but NOT NULL. It lasts until the transaction ends.
+func (t *TxTable) SetGuard(g Guard) { t.guard = g }
+
+// guarded passes rows through the guard and takes over rec: the batch that comes back is the one to release, after an error as well.
+func (t *TxTable) guarded(ctx context.Context, rec arrow.RecordBatch) (arrow.RecordBatch, error) {
+	var out arrow.RecordBatch
+	err := error(nil)
+	if t.guard != nil {
+		out, err = t.guard(ctx, rec)
+	} else if err = t.checkNotNull(rec); err == nil {
+		rec.Retain()
+		out = rec
+	}
+	if err != nil {
+		return rec, err
+	}
+	rec.Release()
+	return out, nil
 }
 
 // spill is a row log on its way into data files. Its rows stay findable until they are.
@@ -150,6 +183,14 @@ func (t *TxTable) altered() bool { return t.Changed() || len(t.alters) > 0 || le
 func (t *TxTable) Ident() icetable.Identifier { return t.ident }
 
 func (t *TxTable) name() string { return t.ident[len(t.ident)-1] }
+
+// keyName is the name of the key's constraint.
+func (t *TxTable) keyName() string {
+	if n := t.meta.Properties()[PropertyKeyName]; n != "" {
+		return n
+	}
+	return t.name() + "_pkey"
+}
 
 func (t *TxTable) schemaName() string { return strings.Join(t.ident[:len(t.ident)-1], ".") }
 

@@ -20,11 +20,11 @@ func (t *TxTable) Update(ctx context.Context, olds []RowRef, news arrow.RecordBa
 	if err != nil {
 		return err
 	}
-	defer rec.Release()
+	defer func() { rec.Release() }()
 	if int(rec.NumRows()) != len(olds) {
 		return fmt.Errorf("%w: %d old rows, %d new", ErrSchemaMismatch, len(olds), rec.NumRows())
 	}
-	if err := t.checkNotNull(rec); err != nil {
+	if rec, err = t.guarded(ctx, rec); err != nil {
 		return err
 	}
 	rowIDs, err := t.suppressOlds(ctx, olds)

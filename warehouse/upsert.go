@@ -44,8 +44,8 @@ func (t *TxTable) Upsert(ctx context.Context, rec arrow.RecordBatch, mode Upsert
 	if err != nil {
 		return res, err
 	}
-	defer rec.Release()
-	if err := t.checkNotNull(rec); err != nil {
+	defer func() { rec.Release() }()
+	if rec, err = t.guarded(ctx, rec); err != nil {
 		return res, err
 	}
 	keys, err := encodeKeys(rec, t.keyCols)

@@ -73,22 +73,27 @@ func owner(oid uint32) uint32 {
 
 func classRows(s *Snapshot, w *rows) {
 	w.set("relispopulated", true).columns("oid", "relname", "relnamespace", "reltype", "relowner", "relam", "relfilenode", "relpages", "reltuples",
-		"relallvisible", "relhasindex", "relpersistence", "relkind", "relnatts", "relhasrules", "relreplident", "relfrozenxid", "relminmxid", "reloptions")
+		"relallvisible", "relhasindex", "relpersistence", "relkind", "relnatts", "relhasrules", "relreplident", "relfrozenxid", "relminmxid", "reloptions", "relchecks")
 	for i := range s.objects.Relations {
 		r := &s.objects.Relations[i]
 		nsp := s.namespaceByName(r.Namespace)
 		if r.Kind == View {
 			w.add(r.OID, shown(r.Name), nsp, rowType.of(r.OID), owner(r.Owner), 0, 0, 0, -1,
-				0, false, r.persistence(), "v", r.maxAttNum(), true, "n", 0, 0, r.Options)
+				0, false, r.persistence(), "v", r.maxAttNum(), true, "n", 0, 0, r.Options, 0)
+			continue
+		}
+		if r.Kind == Sequence {
+			w.add(r.OID, shown(r.Name), nsp, 0, owner(r.Owner), 0, r.OID, 1, 1,
+				0, false, r.persistence(), "S", r.maxAttNum(), false, "n", 0, 0, nil, 0)
 			continue
 		}
 		n := pages(r.Bytes)
 		w.add(r.OID, shown(r.Name), nsp, rowType.of(r.OID), owner(r.Owner), amHeap, r.OID, n, r.Rows,
-			n, r.hasKey(), r.persistence(), "r", r.maxAttNum(), false, "d", frozenTransaction, 1, r.Options)
+			n, r.hasKey(), r.persistence(), "r", r.maxAttNum(), false, "d", frozenTransaction, 1, r.Options, len(r.Checks))
 		if r.hasKey() {
 			index := primaryIndex.of(r.OID)
 			w.add(index, shown(r.keyName()), nsp, 0, owner(r.Owner), amBTree, index, 1, max(r.Rows, 0),
-				0, false, r.persistence(), "i", len(r.PrimaryKey), false, "n", 0, 0, nil)
+				0, false, r.persistence(), "i", len(r.PrimaryKey), false, "n", 0, 0, nil, 0)
 		}
 	}
 }
@@ -96,27 +101,34 @@ func classRows(s *Snapshot, w *rows) {
 func attributeRows(s *Snapshot, w *rows) {
 	x := s.catalog.index()
 	w.set("attstattarget", -1).set("attcacheoff", -1).set("attislocal", true).columns("attrelid", "attname", "atttypid", "attlen", "attnum", "attndims", "atttypmod",
-		"attbyval", "attalign", "attstorage", "attnotnull", "atthasdef", "attcollation")
-	add := func(relation uint32, c *RelationColumn, attnum int16, notNull, hasDefault bool) {
+		"attbyval", "attalign", "attstorage", "attnotnull", "atthasdef", "attcollation", "attidentity", "attgenerated")
+	add := func(relation uint32, c *RelationColumn, attnum int16, notNull, hasDefault bool, identity, generated string) {
 		t := x.typeOf(c.TypeOID)
 		dims := 0
 		if pgtype.ElemOf(c.TypeOID) != 0 {
 			dims = 1
 		}
-		w.add(relation, shown(c.Name), c.TypeOID, t.len, attnum, dims, c.TypeMod, t.byVal, t.align, t.storage, notNull, hasDefault, t.collation)
+		w.add(relation, shown(c.Name), c.TypeOID, t.len, attnum, dims, c.TypeMod, t.byVal, t.align, t.storage, notNull, hasDefault, t.collation, identity, generated)
 	}
 	for i := range s.objects.Relations {
 		r := &s.objects.Relations[i]
 		for j := range r.Columns {
 			c := &r.Columns[j]
-			add(r.OID, c, c.AttNum, c.NotNull, c.Default != "")
+			identity, generated := "", ""
+			if c.Identity != 0 {
+				identity = string(rune(c.Identity))
+			}
+			if c.Generated {
+				generated = "s"
+			}
+			add(r.OID, c, c.AttNum, c.NotNull, c.Default != "", identity, generated)
 		}
 		if !r.hasKey() {
 			continue
 		}
 		for n, attnum := range r.PrimaryKey {
 			if c := r.column(attnum); c != nil {
-				add(primaryIndex.of(r.OID), c, int16(n+1), false, false)
+				add(primaryIndex.of(r.OID), c, int16(n+1), false, false, "", "")
 			}
 		}
 	}
@@ -124,13 +136,11 @@ func attributeRows(s *Snapshot, w *rows) {
 
 func attrdefRows(s *Snapshot, w *rows) {
 	w.columns("oid", "adrelid", "adnum", "adbin")
-	oid := namedNamespace.of(0) // unused range below the namespaces' hashes
 	for i := range s.objects.Relations {
 		r := &s.objects.Relations[i]
 		for _, c := range r.Columns {
 			if c.Default != "" {
-				oid++
-				w.add(oid, r.OID, c.AttNum, c.Default)
+				w.add(attrdefOID(r.OID, c.AttNum), r.OID, c.AttNum, c.Default)
 			}
 		}
 	}
@@ -147,6 +157,9 @@ func typeRows(s *Snapshot, w *rows) {
 		"typinput", "typoutput", "typreceive", "typsend", "typanalyze")
 	for i := range s.objects.Relations {
 		r := &s.objects.Relations[i]
+		if r.Kind == Sequence {
+			continue
+		}
 		nsp, row, array := s.namespaceByName(r.Namespace), rowType.of(r.OID), rowTypeArray.of(r.OID)
 		w.add(row, shown(r.Name), nsp, owner(r.Owner), "c", "C", r.OID, 0, 0, array, in, out, recv, send, 0)
 		w.add(array, shown("_"+r.Name), nsp, owner(r.Owner), "b", "A", 0, subscript, row, 0, ain, aout, arecv, asend, analyze)
@@ -155,8 +168,8 @@ func typeRows(s *Snapshot, w *rows) {
 
 func indexRows(s *Snapshot, w *rows) {
 	x := s.catalog.index()
-	w.set("indisunique", true).set("indisprimary", true).set("indimmediate", true).set("indisvalid", true).set("indisready", true).set("indislive", true)
-	w.columns("indexrelid", "indrelid", "indnatts", "indnkeyatts", "indkey", "indcollation", "indclass", "indoption")
+	w.set("indisunique", true).set("indimmediate", true).set("indisvalid", true).set("indisready", true).set("indislive", true)
+	w.columns("indexrelid", "indrelid", "indnatts", "indnkeyatts", "indkey", "indcollation", "indclass", "indoption", "indisprimary")
 	for i := range s.objects.Relations {
 		r := &s.objects.Relations[i]
 		if !r.hasKey() {
@@ -169,17 +182,25 @@ func indexRows(s *Snapshot, w *rows) {
 				collations[k], classes[k] = x.typeOf(c.TypeOID).collation, x.btreeClass(c.TypeOID)
 			}
 		}
-		w.add(primaryIndex.of(r.OID), r.OID, n, n, r.PrimaryKey, collations, classes, make([]int16, n))
+		w.add(primaryIndex.of(r.OID), r.OID, n, n, r.PrimaryKey, collations, classes, make([]int16, n), !r.Unique)
 	}
 }
 
 func constraintRows(s *Snapshot, w *rows) {
-	w.set("contype", "p").set("convalidated", true).set("confupdtype", " ").set("confdeltype", " ").set("confmatchtype", " ").set("conislocal", true).set("connoinherit", true)
-	w.columns("oid", "conname", "connamespace", "conrelid", "conindid", "conkey")
+	w.set("confupdtype", " ").set("confdeltype", " ").set("confmatchtype", " ").set("conislocal", true)
+	w.columns("oid", "conname", "connamespace", "conrelid", "conindid", "conkey", "contype", "convalidated", "connoinherit", "conbin")
 	for i := range s.objects.Relations {
 		r := &s.objects.Relations[i]
+		nsp := s.namespaceByName(r.Namespace)
 		if r.hasKey() {
-			w.add(primaryConstraint.of(r.OID), shown(r.keyName()), s.namespaceByName(r.Namespace), r.OID, primaryIndex.of(r.OID), r.PrimaryKey)
+			kind := "p"
+			if r.Unique {
+				kind = "u"
+			}
+			w.add(primaryConstraint.of(r.OID), shown(r.keyName()), nsp, r.OID, primaryIndex.of(r.OID), r.PrimaryKey, kind, true, true, nil)
+		}
+		for _, c := range r.Checks {
+			w.add(declaredOID(r.OID, "check", c.Name), shown(c.Name), nsp, r.OID, 0, c.Columns, "c", !c.NotValid, c.NoInherit, c.Expr)
 		}
 	}
 }

@@ -36,8 +36,12 @@ var definitionFunctions = []function{
 	{name: "pg_get_indexdef", args: []kind{kOID, kInt8, kBool}, result: kText, run: func(sc *scope, a []any) (any, error) {
 		return orNull(sc.indexDef(oidArg(a[0]), a[1].(int64), a[2].(bool)))
 	}},
-	{name: "pg_get_constraintdef", args: []kind{kOID}, result: kText, run: func(sc *scope, a []any) (any, error) { return orNull(sc.constraintDef(oidArg(a[0]))) }},
-	{name: "pg_get_constraintdef", args: []kind{kOID, kBool}, result: kText, run: func(sc *scope, a []any) (any, error) { return orNull(sc.constraintDef(oidArg(a[0]))) }},
+	{name: "pg_get_constraintdef", args: []kind{kOID}, result: kText, run: func(sc *scope, a []any) (any, error) { return orNull(sc.constraintDef(oidArg(a[0]), false)) }},
+	{name: "pg_get_constraintdef", args: []kind{kOID, kBool}, result: kText, run: func(sc *scope, a []any) (any, error) {
+		return orNull(sc.constraintDef(oidArg(a[0]), a[1].(bool)))
+	}},
+	{name: "pg_get_expr", args: []kind{kText, kOID}, result: kText, run: func(sc *scope, a []any) (any, error) { return sc.expression(a[0].(string), false), nil }},
+	{name: "pg_get_expr", args: []kind{kText, kOID, kBool}, result: kText, run: func(sc *scope, a []any) (any, error) { return sc.expression(a[0].(string), a[2].(bool)), nil }},
 	{name: "pg_get_functiondef", args: []kind{kOID}, result: kText, run: func(sc *scope, a []any) (any, error) { return orNull(sc.functionDef(oidArg(a[0]))) }},
 	{name: "pg_get_function_arguments", args: []kind{kOID}, result: kText, run: func(sc *scope, a []any) (any, error) { return orNull(sc.functionText(oidArg(a[0]), 1)) }},
 	{name: "pg_get_function_identity_arguments", args: []kind{kOID}, result: kText, run: func(sc *scope, a []any) (any, error) {
@@ -64,7 +68,7 @@ var definitionFunctions = []function{
 		}
 		for _, c := range r.Columns {
 			if c.Name == a[1].(string) {
-				return nil, nil // no column owns a sequence
+				return sc.serialSequence(r, c.AttNum), nil
 			}
 		}
 		return nil, pgerr.Newf(pgerr.UndefinedColumn, "column \"%s\" of relation \"%s\" does not exist", a[1], r.Name)

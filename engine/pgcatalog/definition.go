@@ -71,10 +71,16 @@ func (sc *scope) staticIndexDef(oid uint32, column int64) (string, bool) {
 }
 
 // constraintDef is pg_get_constraintdef.
-func (sc *scope) constraintDef(oid uint32) (string, bool) {
+func (sc *scope) constraintDef(oid uint32, pretty bool) (string, bool) {
 	kind, base := derivedFrom(oid)
 	if r := sc.relations[base]; kind == primaryConstraint && r != nil && r.hasKey() {
+		if r.Unique {
+			return "UNIQUE (" + keyColumns(r) + ")", true
+		}
 		return "PRIMARY KEY (" + keyColumns(r) + ")", true
+	}
+	if c := sc.checks[oid]; c != nil {
+		return sc.checkDef(c, pretty), true
 	}
 	return sc.staticText("text.constraint_text", oid, 1)
 }

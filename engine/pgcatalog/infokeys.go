@@ -29,16 +29,23 @@ func keyColumnRows(s *Snapshot, w *rows) {
 func tableConstraintRows(s *Snapshot, w *rows) {
 	db := s.database()
 	w.set("constraint_catalog", db).set("table_catalog", db).set("is_deferrable", "NO").set("initially_deferred", "NO").set("enforced", "YES")
-	w.columns("constraint_schema", "constraint_name", "table_schema", "table_name", "constraint_type")
+	w.columns("constraint_schema", "constraint_name", "table_schema", "table_name", "constraint_type", "nulls_distinct")
 	for i := range s.objects.Relations {
 		r := &s.objects.Relations[i]
 		nsp, name := shown(r.Namespace), shown(r.Name)
 		if r.hasKey() {
-			w.add(nsp, shown(r.keyName()), nsp, name, "PRIMARY KEY")
+			kind, distinct := "PRIMARY KEY", any(nil)
+			if r.Unique {
+				kind, distinct = "UNIQUE", "YES"
+			}
+			w.add(nsp, shown(r.keyName()), nsp, name, kind, distinct)
+		}
+		for _, c := range r.Checks {
+			w.add(nsp, shown(c.Name), nsp, name, "CHECK", nil)
 		}
 		for _, c := range r.Columns {
-			if c.NotNull {
-				w.add(nsp, s.notNullName(r, c.AttNum), nsp, name, "CHECK")
+			if c.NotNull && r.Kind != Sequence {
+				w.add(nsp, s.notNullName(r, c.AttNum), nsp, name, "CHECK", nil)
 			}
 		}
 	}
@@ -50,13 +57,18 @@ func constraintColumnRows(s *Snapshot, w *rows) {
 	w.columns("table_schema", "table_name", "column_name", "constraint_schema", "constraint_name")
 	for i := range s.objects.Relations {
 		r := &s.objects.Relations[i]
-		if !r.hasKey() {
-			continue
-		}
-		for _, attnum := range r.PrimaryKey {
-			if c := r.column(attnum); c != nil {
-				w.add(shown(r.Namespace), shown(r.Name), shown(c.Name), shown(r.Namespace), shown(r.keyName()))
+		add := func(name string, columns []int16) {
+			for _, attnum := range columns {
+				if c := r.column(attnum); c != nil {
+					w.add(shown(r.Namespace), shown(r.Name), shown(c.Name), shown(r.Namespace), shown(name))
+				}
 			}
+		}
+		if r.hasKey() {
+			add(r.keyName(), r.PrimaryKey)
+		}
+		for _, c := range r.Checks {
+			add(c.Name, c.Columns)
 		}
 	}
 }
@@ -65,8 +77,12 @@ func constraintTableRows(s *Snapshot, w *rows) {
 	db := s.database()
 	w.set("constraint_catalog", db).set("table_catalog", db).columns("table_schema", "table_name", "constraint_schema", "constraint_name")
 	for i := range s.objects.Relations {
-		if r := &s.objects.Relations[i]; r.hasKey() {
+		r := &s.objects.Relations[i]
+		if r.hasKey() {
 			w.add(shown(r.Namespace), shown(r.Name), shown(r.Namespace), shown(r.keyName()))
+		}
+		for _, c := range r.Checks {
+			w.add(shown(r.Namespace), shown(r.Name), shown(r.Namespace), shown(c.Name))
 		}
 	}
 }
@@ -75,8 +91,11 @@ func checkConstraintRows(s *Snapshot, w *rows) {
 	w.set("constraint_catalog", s.database()).columns("constraint_schema", "constraint_name", "check_clause")
 	for i := range s.objects.Relations {
 		r := &s.objects.Relations[i]
+		for _, c := range r.Checks {
+			w.add(shown(r.Namespace), shown(c.Name), "("+c.Expr+")")
+		}
 		for _, c := range r.Columns {
-			if c.NotNull {
+			if c.NotNull && r.Kind != Sequence {
 				w.add(shown(r.Namespace), s.notNullName(r, c.AttNum), shown(c.Name)+" IS NOT NULL")
 			}
 		}
@@ -91,6 +110,9 @@ func tableGrantRows(s *Snapshot, w *rows) {
 	w.columns("grantor", "grantee", "table_schema", "table_name", "privilege_type", "with_hierarchy")
 	for i := range s.objects.Relations {
 		r := &s.objects.Relations[i]
+		if r.Kind == Sequence {
+			continue
+		}
 		role := s.roleName(owner(r.Owner))
 		for _, right := range tableRights {
 			w.add(role, role, shown(r.Namespace), shown(r.Name), right, yesNo(right == "SELECT"))
@@ -103,6 +125,9 @@ func columnGrantRows(s *Snapshot, w *rows) {
 	w.columns("grantor", "grantee", "table_schema", "table_name", "column_name", "privilege_type")
 	for i := range s.objects.Relations {
 		r := &s.objects.Relations[i]
+		if r.Kind == Sequence {
+			continue
+		}
 		role := s.roleName(owner(r.Owner))
 		for _, c := range r.Columns {
 			for _, right := range []string{"INSERT", "SELECT", "UPDATE", "REFERENCES"} {

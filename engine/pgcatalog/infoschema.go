@@ -29,6 +29,9 @@ func infoTableRows(s *Snapshot, w *rows) {
 	w.columns("table_schema", "table_name", "table_type", "is_insertable_into", "commit_action")
 	for i := range s.objects.Relations {
 		r := &s.objects.Relations[i]
+		if r.Kind == Sequence {
+			continue
+		}
 		kind, commit := "BASE TABLE", any(nil)
 		switch {
 		case r.Kind == View:
@@ -120,17 +123,29 @@ func (s *Snapshot) facetsOf(oid uint32, typmod int32) facets {
 
 func infoColumnRows(s *Snapshot, w *rows) {
 	db := s.database()
-	w.set("table_catalog", db).set("udt_catalog", db).set("is_self_referencing", "NO").set("is_identity", "NO").set("identity_cycle", "NO").set("is_generated", "NEVER")
+	w.set("table_catalog", db).set("udt_catalog", db).set("is_self_referencing", "NO")
 	w.columns("table_schema", "table_name", "column_name", "ordinal_position", "column_default", "is_nullable", "data_type",
 		"character_maximum_length", "character_octet_length", "numeric_precision", "numeric_precision_radix", "numeric_scale", "datetime_precision", "interval_type",
-		"collation_catalog", "collation_schema", "collation_name", "udt_schema", "udt_name", "dtd_identifier", "is_updatable")
+		"collation_catalog", "collation_schema", "collation_name", "udt_schema", "udt_name", "dtd_identifier", "is_updatable",
+		"is_identity", "identity_generation", "identity_start", "identity_increment", "identity_maximum", "identity_minimum", "identity_cycle",
+		"is_generated", "generation_expression")
+	identities := s.identitySequences()
 	for i := range s.objects.Relations {
 		r := &s.objects.Relations[i]
+		if r.Kind == Sequence {
+			continue
+		}
 		for _, c := range r.Columns {
 			f := s.facetsOf(c.TypeOID, c.TypeMod)
-			w.add(shown(r.Namespace), shown(r.Name), shown(c.Name), c.AttNum, null(c.Default), yesNo(!c.NotNull), f.dataType,
+			id := identityFacets(&c, identities[column{r.OID, c.AttNum}])
+			def, generated, expression := null(shownDefault(c.Default)), "NEVER", any(nil)
+			if c.Generated {
+				def, generated, expression = nil, "ALWAYS", c.Default
+			}
+			w.add(shown(r.Namespace), shown(r.Name), shown(c.Name), c.AttNum, def, yesNo(!c.NotNull), f.dataType,
 				f.charLength, f.octets, f.precision, f.radix, f.scale, f.datetime, f.intervalType,
-				f.collCatalog, f.collSchema, f.coll, f.udtSchema, f.udtName, strconv.Itoa(int(c.AttNum)), yesNo(r.Kind == Table))
+				f.collCatalog, f.collSchema, f.coll, f.udtSchema, f.udtName, strconv.Itoa(int(c.AttNum)), yesNo(r.Kind == Table),
+				id[0], id[1], id[2], id[3], id[4], id[5], id[6], generated, expression)
 		}
 	}
 }
@@ -162,6 +177,9 @@ func columnUDTRows(s *Snapshot, w *rows) {
 	w.set("udt_catalog", db).set("table_catalog", db).columns("udt_schema", "udt_name", "table_schema", "table_name", "column_name")
 	for i := range s.objects.Relations {
 		r := &s.objects.Relations[i]
+		if r.Kind == Sequence {
+			continue
+		}
 		for _, c := range r.Columns {
 			t := s.catalog.index().typeOf(c.TypeOID)
 			w.add(t.schema, t.name, shown(r.Namespace), shown(r.Name), shown(c.Name))

@@ -35,6 +35,7 @@ func (s *testSession) Locks() []Lock                           { return nil }
 func (s *testSession) Blockers(int32) []int32                  { return nil }
 func (s *testSession) PreparedStatements() []PreparedStatement { return nil }
 func (s *testSession) Cursors() []Cursor                       { return nil }
+func (s *testSession) SequenceValue(uint32) (int64, bool)      { return 0, false }
 
 // salesObjects is the schema that the clients were recorded on, with the OIDs of the recording.
 func salesObjects() *Objects {

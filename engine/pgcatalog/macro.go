@@ -40,7 +40,6 @@ const aclStruct = "STRUCT(grantor BIGINT, grantee BIGINT, privilege_type VARCHAR
 // macros are the functions that need neither the catalog nor the session.
 var macros = []macro{
 	// Expressions are stored as text.
-	simple("pg_get_expr", textT, form("skade_p0", pgtype.PgNodeTree, oidT), form("skade_p0", pgtype.PgNodeTree, oidT, boolT)),
 	simple("pg_is_in_recovery", boolT, form("false")),
 	simple("pg_is_wal_replay_paused", boolT, form("false")),
 	simple("pg_my_temp_schema", oidT, form("CAST(0 AS BIGINT)")),

@@ -52,11 +52,12 @@ type RelationKind byte
 
 // The kinds of user relations.
 const (
-	Table RelationKind = 'r'
-	View  RelationKind = 'v'
+	Table    RelationKind = 'r'
+	View     RelationKind = 'v'
+	Sequence RelationKind = 'S'
 )
 
-// Relation is a table or view of the user.
+// Relation is a table, view or sequence of the user.
 type Relation struct {
 	OID       uint32 // 16384 ≤ OID < 2^28
 	Kind      RelationKind
@@ -67,7 +68,13 @@ type Relation struct {
 	// PrimaryKey holds attribute numbers in key order; nil means none. ConstraintName "" means <table>_pkey.
 	PrimaryKey     []int16
 	ConstraintName string
-	Comment        string
+	// Unique says that the key is a UNIQUE constraint, not a PRIMARY KEY.
+	Unique bool
+	// Checks are CHECK constraints, by name.
+	Checks  []Check
+	Comment string
+	// Sequence is set for a sequence.
+	Sequence *SequenceInfo
 	// Rows is -1 when unknown. Bytes is the size of the live data files.
 	Rows  int64
 	Bytes int64
@@ -84,9 +91,35 @@ type RelationColumn struct {
 	TypeOID uint32
 	TypeMod int32
 	NotNull bool
-	// Default is the default expression as pg_get_expr shows it; "" means none.
+	// Default is the default expression as pg_get_expr shows it, or that of a generated column; "" means none. What is shown prettily
+	// lacks parentheses around the whole.
 	Default string
-	Comment string
+	// Generated is a GENERATED ALWAYS AS (…) STORED column; Uses are the columns in its expression.
+	Generated bool
+	Uses      []int16
+	// Identity is 'a' (always), 'd' (by default) or 0.
+	Identity byte
+	Comment  string
+}
+
+// Check is a CHECK constraint.
+type Check struct {
+	Name string
+	// Expr is the condition as pg_get_expr shows it.
+	Expr                string
+	Columns             []int16
+	NotValid, NoInherit bool
+}
+
+// SequenceInfo is a row of pg_sequence and what owns it.
+type SequenceInfo struct {
+	Type                              uint32
+	Start, Increment, Min, Max, Cache int64
+	Cycle                             bool
+	// OwnerTable and OwnerColumn are the owning column, 0 without one. Internal is an identity column's sequence.
+	OwnerTable  uint32
+	OwnerColumn int16
+	Internal    bool
 }
 
 // Function is a function of schema skade.

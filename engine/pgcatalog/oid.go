@@ -42,6 +42,7 @@ const (
 	primaryConstraint
 	viewRule
 	namedNamespace
+	declared // CHECK constraints and defaults: the lower bits are a hash
 )
 
 func (d derived) of(relation uint32) uint32 { return uint32(d)<<28 | relation }
@@ -49,6 +50,14 @@ func (d derived) of(relation uint32) uint32 { return uint32(d)<<28 | relation }
 // derivedFrom splits an OID into the kind of object and its relation; kind 0 is a relation (or something else) itself.
 func derivedFrom(oid uint32) (derived, uint32) {
 	return derived(oid >> 28), oid & (firstDerived - 1)
+}
+
+// declaredOID is the OID of something that a relation declares: a CHECK constraint by name, a column's default by number.
+func declaredOID(relation uint32, kind, name string) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte{byte(relation >> 24), byte(relation >> 16), byte(relation >> 8), byte(relation)})
+	h.Write([]byte(kind + name))
+	return declared.of(h.Sum32() & (firstDerived - 1))
 }
 
 // namespaceOID is the OID of a namespace that the warehouse's catalog gave none.

@@ -18,6 +18,8 @@ type Session interface {
 	Blockers(pid int32) []int32
 	PreparedStatements() []PreparedStatement
 	Cursors() []Cursor
+	// SequenceValue is the last value of a sequence that was handed out; ok is false when there is none.
+	SequenceValue(oid uint32) (v int64, ok bool)
 }
 
 // SessionInfo identifies a session.

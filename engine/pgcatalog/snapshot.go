@@ -65,6 +65,7 @@ type Snapshot struct {
 	roles       map[uint32]*Role
 	roleID      map[string]uint32
 	functions   map[uint32]*Function
+	checks      map[uint32]*Check
 }
 
 // qualified is a name in a schema.
@@ -76,13 +77,16 @@ func (c *Catalog) Snapshot(o *Objects) *Snapshot {
 	s := &Snapshot{catalog: c, objects: o,
 		relations: make(map[uint32]*Relation, len(o.Relations)), byName: make(map[qualified]*Relation, len(o.Relations)), keys: map[qualified]uint32{},
 		namespaces: map[uint32]string{}, namespaceID: map[string]uint32{}, owners: map[string]uint32{},
-		roles: map[uint32]*Role{}, roleID: map[string]uint32{}, functions: map[uint32]*Function{}}
+		roles: map[uint32]*Role{}, roleID: map[string]uint32{}, functions: map[uint32]*Function{}, checks: map[uint32]*Check{}}
 	for i := range o.Relations {
 		r := &o.Relations[i]
 		s.relations[r.OID] = r
 		s.byName[qualified{r.Namespace, r.Name}] = r
 		if r.hasKey() {
 			s.keys[qualified{r.Namespace, r.keyName()}] = primaryIndex.of(r.OID)
+		}
+		for j := range r.Checks {
+			s.checks[declaredOID(r.OID, "check", r.Checks[j].Name)] = &r.Checks[j]
 		}
 	}
 	s.addNamespace("skade", namespaceSkade, bootstrapOwner)

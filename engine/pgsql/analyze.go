@@ -27,8 +27,11 @@ type analyzer struct {
 	volatile bool
 	lock     string
 	notices  []string
-	// noParams refuses parameters (view bodies, defaults).
-	noParams bool
+	// noParams refuses parameters (view bodies, defaults), noSubquery names the place that refuses subqueries.
+	noParams   bool
+	noSubquery string
+	// unstable is set when something that is not immutable was met.
+	unstable bool
 	// names are the unqualified relation names that were resolved, for NormalizeView.
 	names []resolvedName
 	// viewRels are the views that the statement names itself; stars are its expanded stars, for NormalizeView.

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	pg_query "github.com/pganalyze/pg_query_go/v6"
+
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 )
@@ -11,30 +13,46 @@ import (
 // defaultExpr is a column's DEFAULT, or NULL.
 func (az *analyzer) defaultExpr(s *scope, rel *Relation, col int) *expr {
 	c := rel.Columns[col]
-	if c.Default == "" {
+	if c.Default == "" || c.Generated != "" {
 		n := nullConst(c.Type, -1)
 		n.mod = c.Mod
 		shapeNumeric(n, c.Mod)
 		return s.assign(n, rel, col)
 	}
 	e := az.foreignExpr(c.Default)
-	return s.assign(e, rel, col)
+	out := s.assign(e, rel, col)
+	if e.draws != 0 && out.draws == 0 {
+		cp := *out
+		cp.draws, out = e.draws, &cp
+	}
+	return out
 }
 
-// foreignExpr analyses an expression that is not part of the statement: a column's default.
+// foreignExpr analyses a column's default.
 func (az *analyzer) foreignExpr(text string) *expr {
-	stmts, err := Parse("SELECT " + text)
-	if err != nil || len(stmts) != 1 || stmts[0].Kind != Select {
-		panic(pgerr.Newf(pgerr.InternalError, "the default expression %q cannot be read", text))
-	}
-	src, noParams := az.src, az.noParams
-	az.src, az.noParams = stmts[0].src, true
-	defer func() { az.src, az.noParams = src, noParams }()
-	sel := stmts[0].Node.GetSelectStmt()
-	sub := &scope{az: az, clause: "DEFAULT"}
-	e := sub.expr(sel.TargetList[0].GetResTarget().Val)
+	var e *expr
+	az.inForeign(text, "DEFAULT expression", func(n foreign) {
+		sub := &scope{az: az, clause: "DEFAULT expressions", columnless: "DEFAULT expression"}
+		e = sub.expr(n.node)
+	})
 	e.loc = -1
 	return e
+}
+
+// foreign is an expression that is not part of the statement.
+type foreign struct{ node *pg_query.Node }
+
+// inForeign reads an expression that a table declares and hands it to f, in whose time positions are the expression's, parameters are refused
+// and subqueries are, too: what is the expression's name in messages.
+func (az *analyzer) inForeign(text, what string, f func(foreign)) {
+	stmts, err := Parse("SELECT (" + text + ")")
+	if err != nil || len(stmts) != 1 || stmts[0].Kind != Select {
+		panic(pgerr.Newf(pgerr.InternalError, "the %s %q cannot be read", what, text))
+	}
+	src, noParams, noSubquery := az.src, az.noParams, az.noSubquery
+	az.src, az.noParams, az.noSubquery = stmts[0].src, true, what
+	defer func() { az.src, az.noParams, az.noSubquery = src, noParams, noSubquery }()
+	f(foreign{stmts[0].Node.GetSelectStmt().TargetList[0].GetResTarget().Val})
 }
 
 // assign is transformAssignedExpr: e as a value of a column, ready to store.

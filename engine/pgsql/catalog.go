@@ -52,7 +52,9 @@ type procRow struct {
 	argNames []string
 	strict   bool
 	volatile bool
-	engine   *EngineFunc // set for the caller's functions
+	// immutable functions give one result for one argument for ever.
+	immutable bool
+	engine    *EngineFunc // set for the caller's functions
 }
 
 // sysCatalog is PostgreSQL's system tables in memory, immutable after load.
@@ -85,6 +87,7 @@ var catalog = sync.OnceValue(func() *sysCatalog {
 		p := &procRow{
 			name: f[0], kind: f[1][0], setOf: f[2] == "t", variadic: oidOf(f[3]), ret: oidOf(f[5]),
 			strict: strings.HasPrefix(f[8], "s") && len(f[8]) > 1, volatile: strings.HasSuffix(f[8], "v"),
+			immutable: strings.HasSuffix(f[8], "i"),
 		}
 		p.defaults, _ = strconv.Atoi(f[4])
 		for _, a := range strings.Fields(f[6]) {

@@ -45,6 +45,7 @@ func (s *scope) coerce(e *expr, typ uint32, mod int32, ctx coercionContext) (*ex
 	if !ok {
 		return e, false
 	}
+	az.noteCast(e.typ, typ)
 	c := s.convert(e, typ, mod, ctx)
 	return s.applyMod(c, typ, mod, ctx), true
 }

@@ -24,9 +24,8 @@ func (az *analyzer) createTable(c *pg_query.CreateStmt) *CreateTable {
 		az.unsupported(c.Relation.Location, "TABLESPACE")
 	case c.AccessMethod != "":
 		az.unsupported(c.Relation.Location, "USING access method")
-	case c.Oncommit > pg_query.OnCommitAction_ONCOMMIT_PRESERVE_ROWS:
-		az.unsupported(c.Relation.Location, "ON COMMIT")
 	}
+	out.OnCommit = az.onCommit(c.Oncommit, out.Temp)
 	seen := map[string]bool{}
 	for _, n := range c.TableElts {
 		switch x := n.GetNode().(type) {
@@ -39,13 +38,13 @@ func (az *analyzer) createTable(c *pg_query.CreateStmt) *CreateTable {
 		case *pg_query.Node_Constraint:
 			az.tableConstraint(x.Constraint, out)
 		case *pg_query.Node_TableLikeClause:
-			az.unsupported(x.TableLikeClause.GetRelation().GetLocation(), "LIKE in CREATE TABLE")
+			out.Likes = append(out.Likes, az.like(x.TableLikeClause, len(out.Columns)))
 		default:
 			az.unsupported(-1, "%s in CREATE TABLE", nodeName(n))
 		}
 	}
 	for _, k := range out.PrimaryKey {
-		if !seen[k] {
+		if !seen[k] && len(out.Likes) == 0 {
 			az.fail(pgerr.UndefinedColumn, -1, "column %q named in key does not exist", k)
 		}
 		for i := range out.Columns {
@@ -85,6 +84,15 @@ func (az *analyzer) columnDef(d *pg_query.ColumnDef, t *CreateTable) ColumnDef {
 				az.fail(pgerr.SyntaxError, c.Location, "conflicting NULL/NOT NULL declarations for column %q of table %q", d.Colname, t.Name)
 			}
 			col.NotNull = true
+		case pg_query.ConstrType_CONSTR_CHECK:
+			t.Checks = append(t.Checks, az.checkDef(c, d.Colname))
+		case pg_query.ConstrType_CONSTR_GENERATED:
+			if col.Generated != "" {
+				az.fail(pgerr.SyntaxError, c.Location, "multiple generation clauses specified for column %q of table %q", d.Colname, t.Name)
+			}
+			col.Generated, col.GeneratedLoc = az.deparse(c.RawExpr), az.src.position(nodeLocation(c.RawExpr))
+		case pg_query.ConstrType_CONSTR_UNIQUE:
+			az.unique(t, c, []string{d.Colname})
 		case pg_query.ConstrType_CONSTR_DEFAULT:
 			if col.Default != "" {
 				az.fail(pgerr.SyntaxError, c.Location, "multiple default values specified for column %q of table %q", d.Colname, t.Name)
@@ -92,17 +100,105 @@ func (az *analyzer) columnDef(d *pg_query.ColumnDef, t *CreateTable) ColumnDef {
 			col.Default = az.deparse(c.RawExpr)
 			col.DefaultLoc = az.src.position(nodeLocation(c.RawExpr))
 		case pg_query.ConstrType_CONSTR_IDENTITY:
+			if col.Identity != "" {
+				az.fail(pgerr.SyntaxError, c.Location, "multiple identity specifications for column %q of table %q", d.Colname, t.Name)
+			}
+			if null {
+				az.fail(pgerr.SyntaxError, c.Location, "conflicting NULL/NOT NULL declarations for column %q of table %q", d.Colname, t.Name)
+			}
 			col.Identity, col.NotNull = "by default", true
 			if c.GeneratedWhen == "a" {
 				col.Identity = "always"
 			}
+			col.Sequence = az.sequenceOptions(c.Options)
 		case pg_query.ConstrType_CONSTR_PRIMARY:
 			az.primaryKey(t, c, []string{d.Colname})
 		default:
-			az.unsupported(c.Location, "%s", constraintName(c.Contype))
+			az.refuseConstraint(c)
 		}
 	}
+	az.oneSource(d, &col, t.Name)
 	return col
+}
+
+// oneSource refuses a column whose values would come from two places.
+func (az *analyzer) oneSource(d *pg_query.ColumnDef, col *ColumnDef, table string) {
+	clash := func(what string) {
+		az.fail(pgerr.SyntaxError, d.Location, "both %s specified for column %q of table %q", what, col.Name, table)
+	}
+	switch {
+	case col.Serial && col.Default != "":
+		az.fail(pgerr.SyntaxError, d.Location, "multiple default values specified for column %q of table %q", col.Name, table)
+	case (col.Default != "" || col.Serial) && col.Identity != "":
+		clash("default and identity")
+	case (col.Default != "" || col.Serial) && col.Generated != "":
+		clash("default and generation expression")
+	case col.Identity != "" && col.Generated != "":
+		clash("identity and generation expression")
+	}
+}
+
+// checkDef reads a CHECK constraint of a column, or of the table.
+func (az *analyzer) checkDef(c *pg_query.Constraint, column string) CheckDef {
+	return CheckDef{Name: c.Conname, Column: column, Expr: az.deparse(c.RawExpr), NoInherit: c.IsNoInherit, NotValid: c.SkipValidation && !c.InitiallyValid, Loc: az.src.position(nodeLocation(c.RawExpr))}
+}
+
+// unique reads a UNIQUE constraint.
+func (az *analyzer) unique(t *CreateTable, c *pg_query.Constraint, cols []string) {
+	if c.Deferrable || c.Initdeferred {
+		az.unsupported(c.Location, "a deferrable UNIQUE constraint")
+	}
+	if len(c.Including) > 0 {
+		az.unsupported(c.Location, "INCLUDE in UNIQUE")
+	}
+	seen := map[string]bool{}
+	for _, k := range cols {
+		if seen[k] {
+			az.fail(pgerr.DuplicateColumn, c.Location, "column %q appears twice in unique constraint", k)
+		}
+		seen[k] = true
+	}
+	t.Unique = append(t.Unique, KeyDef{Name: c.Conname, Columns: cols, NullsNotDistinct: c.NullsNotDistinct, Loc: az.src.position(c.Location)})
+}
+
+// refuseConstraint is the error for the constraints that no table of the warehouse can have.
+func (az *analyzer) refuseConstraint(c *pg_query.Constraint) {
+	e := az.errorAt(pgerr.FeatureNotSupported, c.Location, "%s is not supported", constraintName(c.Contype))
+	switch c.Contype {
+	case pg_query.ConstrType_CONSTR_FOREIGN:
+		e.Hint = "References between tables are not enforced; a query can find the rows that refer to nothing."
+	case pg_query.ConstrType_CONSTR_EXCLUSION:
+		e.Hint = "Rows are compared by the table's key alone: PRIMARY KEY, or UNIQUE over NOT NULL columns."
+	}
+	panic(e)
+}
+
+func (az *analyzer) like(l *pg_query.TableLikeClause, at int) LikeClause {
+	const (
+		comments = 1 << iota
+		_        // compression: none here
+		constraints
+		defaults
+		generated
+		identity
+		indexes
+	)
+	o := l.Options
+	return LikeClause{Table: az.qname(l.Relation), At: at, Comments: o&comments != 0, Constraints: o&constraints != 0, Defaults: o&defaults != 0,
+		Generated: o&generated != 0, Identity: o&identity != 0, Indexes: o&indexes != 0}
+}
+
+func (az *analyzer) onCommit(a pg_query.OnCommitAction, temp bool) string {
+	if a > pg_query.OnCommitAction_ONCOMMIT_NOOP && !temp {
+		panic(pgerr.New(pgerr.InvalidTableDefinition, "ON COMMIT can only be used on temporary tables"))
+	}
+	switch a {
+	case pg_query.OnCommitAction_ONCOMMIT_DELETE_ROWS:
+		return "delete rows"
+	case pg_query.OnCommitAction_ONCOMMIT_DROP:
+		return "drop"
+	}
+	return ""
 }
 
 func (az *analyzer) primaryKey(t *CreateTable, c *pg_query.Constraint, cols []string) {
@@ -126,27 +222,27 @@ func (az *analyzer) primaryKey(t *CreateTable, c *pg_query.Constraint, cols []st
 }
 
 func (az *analyzer) tableConstraint(c *pg_query.Constraint, t *CreateTable) {
-	if c.Contype != pg_query.ConstrType_CONSTR_PRIMARY {
-		az.unsupported(c.Location, "%s", constraintName(c.Contype))
-	}
 	if c.Indexname != "" {
-		az.unsupported(c.Location, "PRIMARY KEY USING INDEX")
+		az.unsupported(c.Location, "a constraint USING INDEX")
 	}
-	az.primaryKey(t, c, stringList(c.Keys))
+	switch c.Contype {
+	case pg_query.ConstrType_CONSTR_PRIMARY:
+		az.primaryKey(t, c, stringList(c.Keys))
+	case pg_query.ConstrType_CONSTR_UNIQUE:
+		az.unique(t, c, stringList(c.Keys))
+	case pg_query.ConstrType_CONSTR_CHECK:
+		t.Checks = append(t.Checks, az.checkDef(c, ""))
+	default:
+		az.refuseConstraint(c)
+	}
 }
 
 func constraintName(t pg_query.ConstrType) string {
 	switch t {
-	case pg_query.ConstrType_CONSTR_CHECK:
-		return "a CHECK constraint"
-	case pg_query.ConstrType_CONSTR_UNIQUE:
-		return "a UNIQUE constraint"
 	case pg_query.ConstrType_CONSTR_FOREIGN:
 		return "a FOREIGN KEY constraint"
 	case pg_query.ConstrType_CONSTR_EXCLUSION:
 		return "an EXCLUDE constraint"
-	case pg_query.ConstrType_CONSTR_GENERATED:
-		return "a generated column"
 	}
 	return "a deferrable constraint"
 }
@@ -173,10 +269,7 @@ func CheckDefault(c ColumnDef, r Resolver) (err error) {
 	az := newAnalyzer(&source{}, r, nil)
 	defer az.rescue(&err)
 	rel := &Relation{Columns: []RelColumn{{Name: c.Name, Type: c.Type, Mod: c.Mod, Default: c.Default}}}
-	e := az.defaultExpr(&scope{az: az}, rel, 0)
-	if !e.isConstantLike() {
-		return pgerr.New(pgerr.FeatureNotSupported, "cannot use subquery in DEFAULT expression")
-	}
+	az.defaultExpr(&scope{az: az}, rel, 0)
 	return nil
 }
 

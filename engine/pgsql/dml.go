@@ -64,11 +64,11 @@ func (az *analyzer) dmlTarget(v *pg_query.RangeVar, verb string) *Relation {
 	return rel
 }
 
-// stored are the columns that writes set: all but hidden and generated ones.
+// stored are the columns that rows have: all but hidden ones.
 func stored(rel *Relation) []int {
 	var out []int
 	for i, c := range rel.Columns {
-		if !c.Hidden && !c.Generated {
+		if !c.Hidden {
 			out = append(out, i)
 		}
 	}

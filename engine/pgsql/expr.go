@@ -55,6 +55,8 @@ type expr struct {
 	dims int
 	// base is the parameter that an assignment cast wraps.
 	base *expr
+	// draws is the OID of the sequence when the expression is its nextval and nothing else.
+	draws uint32
 	// elems marks a list constructor over args.
 	elems bool
 	// interval is the value of an interval constant; zoneless the local time of a timestamptz literal without zone.

@@ -319,6 +319,9 @@ func (s *scope) emitFunction(c *candidate, names []string, args funcArgs, f *pg_
 	if p.volatile && p.engine == nil {
 		s.az.volatile = true
 	}
+	if !p.immutable {
+		s.az.unstable = true
+	}
 	call := &funcCallInfo{cand: c, proc: p, name: names[len(names)-1], names: names, args: coerced, given: args, ret: ret, node: f, within: within}
 	switch {
 	case p.engine != nil && !p.setOf:

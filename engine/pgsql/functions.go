@@ -237,7 +237,6 @@ array_lower(anyarray,int4)   skade_fn.array_lower($1, $2)
 trim_array(anyarray,int4)    skade_fn.slice($1, 1, len($1) - $2)
 array_fill(anyelement,_int4) list_transform(generate_series(1, $2[1]), lambda i: $1)
 
-nextval(regclass)            skade_fn.no_sequences($1)
 pg_sleep(float8)             skade_sleep($1)
 hashtext(text)               CAST(hash($1) % 2147483647 AS INTEGER)
 inet_client_addr()           skade_pg.inet_client_addr()

@@ -14,10 +14,7 @@ func (az *analyzer) insert(st *pg_query.InsertStmt) *Query {
 		az.withClause(holder, st.WithClause, s)
 	}
 	rel := az.dmlTarget(st.Relation, "insert into")
-	if st.Override == pg_query.OverridingKind_OVERRIDING_SYSTEM_VALUE || st.Override == pg_query.OverridingKind_OVERRIDING_USER_VALUE {
-		az.unsupported(st.Relation.Location, "OVERRIDING")
-	}
-	ins := &Insert{Target: rel, Columns: stored(rel), Values: -1}
+	ins := &Insert{Target: rel, Columns: stored(rel), Values: -1, override: st.Override}
 	var locs []int32
 	ins.Given, locs = az.insertColumns(rel, st)
 	ins.locs = locs
@@ -124,8 +121,8 @@ func (az *analyzer) insertValues(ins *Insert, sel *pg_query.SelectStmt, s *scope
 			if e.kind == kDefault {
 				continue
 			}
-			if rel.Columns[col].Generated {
-				az.generatedColumn(rel, col)
+			if az.takesDefault(ins, col) {
+				continue
 			}
 			given[col] = s.assign(e, rel, col)
 		}
@@ -167,10 +164,32 @@ func (ins *Insert) givenLoc(_ *analyzer, i int) int32 {
 	return -1
 }
 
-func (az *analyzer) generatedColumn(rel *Relation, col int) {
-	e := pgerr.Newf("428C9", "cannot insert a non-DEFAULT value into column %q", rel.Columns[col].Name)
-	e.Detail = "Column \"" + rel.Columns[col].Name + "\" is a generated column."
-	panic(e)
+// takesDefault says whether a value given for a column is dropped in favour of its default (OVERRIDING USER VALUE), and refuses one that the
+// column cannot take.
+func (az *analyzer) takesDefault(ins *Insert, col int) bool {
+	c := ins.Target.Columns[col]
+	switch {
+	case c.Generated != "":
+		panic(computedColumn(c, "cannot insert a non-DEFAULT value into column %q"))
+	case c.Identity == "":
+		return false
+	case ins.override == pg_query.OverridingKind_OVERRIDING_USER_VALUE:
+		return true
+	case c.Identity == "always" && ins.override != pg_query.OverridingKind_OVERRIDING_SYSTEM_VALUE:
+		e := computedColumn(c, "cannot insert a non-DEFAULT value into column %q")
+		e.Hint = "Use OVERRIDING SYSTEM VALUE to override."
+		panic(e)
+	}
+	return false
+}
+
+// computedColumn is the error for a value for a column that computes its own.
+func computedColumn(c RelColumn, format string) *pgerr.Error {
+	e := pgerr.Newf(pgerr.GeneratedAlways, format, c.Name)
+	if e.Detail = "Column \"" + c.Name + "\" is a generated column."; c.Identity != "" {
+		e.Detail = "Column \"" + c.Name + "\" is an identity column defined as GENERATED ALWAYS."
+	}
+	return e
 }
 
 // defaultRow fills the columns that were not given.
@@ -197,7 +216,8 @@ func (az *analyzer) insertSelect(ins *Insert, st *pg_query.InsertStmt, s *scope,
 	az.checkWidth(ins, st2cols(locs), exprs)
 	wrap := len(n.targets) != len(ins.Columns) || n.distinct || n.op != "" || n.values != nil || len(n.distinctOn) > 0
 	for i := range n.targets {
-		wrap = wrap || ins.Given[i] != ins.Columns[min(i, len(ins.Columns)-1)]
+		c := rel.Columns[ins.Given[i]]
+		wrap = wrap || c.Generated != "" || c.Identity != "" || ins.Given[i] != ins.Columns[min(i, len(ins.Columns)-1)]
 		if n.targets[i].e.typ == pgtype.Unknown {
 			col := ins.Given[i]
 			n.coerceTarget(i, func(e *expr) *expr { return s.assign(e, rel, col) })
@@ -215,8 +235,8 @@ func (az *analyzer) insertSelect(ins *Insert, st *pg_query.InsertStmt, s *scope,
 	out := &selNode{scope: &scope{az: az}, from: []*fromItem{item}}
 	given := map[int]*expr{}
 	for i, c := range item.ns[0].cols {
-		if rel.Columns[ins.Given[i]].Generated {
-			az.generatedColumn(rel, ins.Given[i])
+		if az.takesDefault(ins, ins.Given[i]) {
+			continue
 		}
 		e := s.reference(s, c, n.targets[i].e.loc)
 		given[ins.Given[i]] = s.assign(e, rel, ins.Given[i])
@@ -240,6 +260,9 @@ func (az *analyzer) insertRows(ins *Insert, n *selNode) {
 			case e.base != nil:
 				a := az.arg(e.base)
 				a.Mod = e.mod
+				out = append(out, a)
+			case e.draws != 0:
+				a := &Arg{Type: e.typ, Mod: e.mod, Draws: e.draws}
 				out = append(out, a)
 			case e.kind == kConst || e.kind == kParam || e.zoneless != "":
 				out = append(out, az.arg(e))

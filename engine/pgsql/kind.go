@@ -24,6 +24,8 @@ const (
 	CreateTableAsStmt // also SELECT INTO
 	CreateViewStmt
 	CreateSchemaStmt
+	CreateSequenceStmt
+	AlterSequenceStmt
 	DropStmt
 	TruncateStmt
 	AlterStmt
@@ -73,6 +75,10 @@ func kindOf(n *pg_query.Node) (Kind, string) {
 		return CreateTableAsStmt, "CREATE TABLE AS"
 	case *pg_query.Node_ViewStmt:
 		return CreateViewStmt, "CREATE VIEW"
+	case *pg_query.Node_CreateSeqStmt:
+		return CreateSequenceStmt, "CREATE SEQUENCE"
+	case *pg_query.Node_AlterSeqStmt:
+		return AlterSequenceStmt, "ALTER SEQUENCE"
 	case *pg_query.Node_CreateSchemaStmt:
 		return CreateSchemaStmt, "CREATE SCHEMA"
 	case *pg_query.Node_DropStmt:
@@ -84,7 +90,7 @@ func kindOf(n *pg_query.Node) (Kind, string) {
 		return TruncateStmt, "TRUNCATE TABLE"
 	case *pg_query.Node_RenameStmt:
 		switch s.RenameStmt.RenameType {
-		case pg_query.ObjectType_OBJECT_TABLE, pg_query.ObjectType_OBJECT_VIEW, pg_query.ObjectType_OBJECT_SCHEMA:
+		case pg_query.ObjectType_OBJECT_TABLE, pg_query.ObjectType_OBJECT_VIEW, pg_query.ObjectType_OBJECT_SCHEMA, pg_query.ObjectType_OBJECT_SEQUENCE:
 			return AlterStmt, "ALTER " + objectName(s.RenameStmt.RenameType)
 		case pg_query.ObjectType_OBJECT_COLUMN:
 			return AlterStmt, "ALTER " + objectName(s.RenameStmt.RelationType)
@@ -197,7 +203,7 @@ var statementNames = map[string]string{
 	"AlterDatabaseStmt": "ALTER DATABASE", "AlterDatabaseSetStmt": "ALTER DATABASE", "AlterSystemStmt": "ALTER SYSTEM",
 	"CreateExtensionStmt": "CREATE EXTENSION", "AlterExtensionStmt": "ALTER EXTENSION", "GrantStmt": "GRANT", "GrantRoleStmt": "GRANT ROLE",
 	"AlterDefaultPrivilegesStmt": "ALTER DEFAULT PRIVILEGES", "CreateRoleStmt": "CREATE ROLE", "AlterRoleStmt": "ALTER ROLE",
-	"AlterRoleSetStmt": "ALTER ROLE", "DropRoleStmt": "DROP ROLE", "CreateSeqStmt": "CREATE SEQUENCE", "AlterSeqStmt": "ALTER SEQUENCE",
+	"AlterRoleSetStmt": "ALTER ROLE", "DropRoleStmt": "DROP ROLE",
 	"CreateDomainStmt": "CREATE DOMAIN", "AlterDomainStmt": "ALTER DOMAIN", "CompositeTypeStmt": "CREATE TYPE", "CreateEnumStmt": "CREATE TYPE",
 	"CreateRangeStmt": "CREATE TYPE", "AlterEnumStmt": "ALTER TYPE", "AlterTypeStmt": "ALTER TYPE", "IndexStmt": "CREATE INDEX", "ReindexStmt": "REINDEX",
 	"ClusterStmt": "CLUSTER", "RefreshMatViewStmt": "REFRESH MATERIALIZED VIEW", "CreateTrigStmt": "CREATE TRIGGER",
@@ -248,6 +254,8 @@ var refusedHints = map[string]string{
 	"CREATE INDEX":     "Tables are indexed by their PRIMARY KEY; nothing else is needed.",
 	"CREATE EXTENSION": "skade-pg has no extensions.",
 	"LOAD":             "skade-pg loads no libraries.",
+	"CREATE DOMAIN":    "Use the base type, with a CHECK constraint on the column.",
+	"CREATE TYPE":      "Use text with a CHECK constraint, such as CHECK (status IN ('new', 'done')).",
 }
 
 // refusedError is what a Refused statement gives.

@@ -62,7 +62,6 @@ var macros = []string{
 	"array_out(l) AS CASE WHEN l IS NULL THEN NULL ELSE '{' || coalesce(array_to_string(l, ','), '') || '}' END",
 	"array2_out(l) AS CASE WHEN l IS NULL THEN NULL ELSE '{' || array_to_string(list_transform(l, lambda r: '{' || array_to_string(r, ',') || '}'), ',') || '}' END",
 	"record_field(x) AS coalesce(skade_record_quote(x), '')",
-	"no_sequences(a) AS CASE WHEN a IS NULL THEN NULL ELSE error('skade:0A000 sequences are not supported') END",
 }
 
 // InitSQL lists the statements that define FuncSchema and its macros. GoFuncs are registered before.

@@ -143,6 +143,7 @@ func (s *scope) operator(name string, l, r *expr, loc int32) *expr {
 			s.az.fail(pgerr.IndeterminateDatatype, loc, "could not determine polymorphic type because input has type unknown")
 		}
 	}
+	s.az.noteOperator(op)
 	left, right := s.coerceArg(l, lt), s.coerceArg(r, rt)
 	e := s.emitOperator(op, left, right, loc)
 	e.loc = loc

@@ -56,6 +56,10 @@ func Utility(stmt *Stmt) (out any, err error) {
 		return az.createTableAs(stmt), nil
 	case *pg_query.Node_ViewStmt:
 		return az.createView(stmt, x.ViewStmt), nil
+	case *pg_query.Node_CreateSeqStmt:
+		return az.createSequence(x.CreateSeqStmt), nil
+	case *pg_query.Node_AlterSeqStmt:
+		return &AlterSequence{Name: az.qname(x.AlterSeqStmt.Sequence), IfExists: x.AlterSeqStmt.MissingOk, Options: az.sequenceOptions(x.AlterSeqStmt.Options)}, nil
 	case *pg_query.Node_CreateSchemaStmt:
 		return az.createSchema(x.CreateSchemaStmt), nil
 	case *pg_query.Node_DropStmt:
@@ -250,7 +254,8 @@ func (az *analyzer) into(i *pg_query.IntoClause) *CreateTableAs {
 	if i.AccessMethod != "" {
 		az.unsupported(i.Rel.Location, "USING access method")
 	}
-	return &CreateTableAs{Schema: q.Schema, Name: q.Name, Temp: az.persistence(i.Rel), Columns: stringList(i.ColNames), With: az.with(i.Options), NoData: i.SkipData, Loc: q.Loc}
+	temp := az.persistence(i.Rel)
+	return &CreateTableAs{Schema: q.Schema, Name: q.Name, Temp: temp, OnCommit: az.onCommit(i.OnCommit, temp), Columns: stringList(i.ColNames), With: az.with(i.Options), NoData: i.SkipData, Loc: q.Loc}
 }
 
 func (az *analyzer) persistence(v *pg_query.RangeVar) (temp bool) {
@@ -316,6 +321,7 @@ func (az *analyzer) createSchema(c *pg_query.CreateSchemaStmt) *CreateSchema {
 
 var dropObjects = map[pg_query.ObjectType]string{
 	pg_query.ObjectType_OBJECT_TABLE: "table", pg_query.ObjectType_OBJECT_VIEW: "view", pg_query.ObjectType_OBJECT_SCHEMA: "schema",
+	pg_query.ObjectType_OBJECT_SEQUENCE: "sequence",
 }
 
 func (az *analyzer) drop(d *pg_query.DropStmt) *Drop {

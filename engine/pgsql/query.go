@@ -1,6 +1,8 @@
 package pgsql
 
 import (
+	pg_query "github.com/pganalyze/pg_query_go/v6"
+
 	"github.com/nordisk/skade-pg/internal/pgenc"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 )
@@ -49,10 +51,14 @@ type RelColumn struct {
 	Type   uint32
 	Mod    int32
 	AttNum int16
-	// NotNull, Default (SQL text, "" none) and Generated matter to INSERT and UPDATE.
-	NotNull   bool
-	Default   string
-	Generated bool
+	// NotNull, Default (SQL text, "" none), Generated and Identity matter to INSERT and UPDATE.
+	NotNull bool
+	Default string
+	// Generated is the expression of a column that is computed from the others; such a column is NULL in what INSERT and UPDATE yield:
+	// whoever writes the rows computes it (AnalyzeRows).
+	Generated string
+	// Identity is "always" or "by default" for an identity column, whose Default draws from its sequence.
+	Identity string
 	// Hidden columns are not part of *, but can be named (xmin, ctid, tableoid, _skade_file …).
 	Hidden bool
 	// Scale is the scale of the DuckDB DECIMAL that carries a numeric column without typmod; 0 means DefaultNumericScale.
@@ -169,6 +175,8 @@ type Arg struct {
 	// Expr, when neither Param nor Const: a DuckDB query text `SELECT expr` with its own Binds, of one row and one column.
 	Expr  string
 	Binds []Bind
+	// Draws is the OID of the sequence whose next value this is, 0 for every other value.
+	Draws uint32
 	// Row holds the fields of ROW(…) and Array the elements of ARRAY[…], when every one of them is an Arg.
 	Row   []*Arg
 	Array []*Arg
@@ -220,6 +228,8 @@ const (
 	ServerPort           SessionValue = "inet_server_port"      // int4
 	PostmasterStart      SessionValue = "pg_postmaster_start_time"
 	ConfLoadTime         SessionValue = "pg_conf_load_time"
+	// SequenceSession (int8) is what skade_nextval and its kin take as their first argument: which session draws.
+	SequenceSession SessionValue = "sequence_session"
 )
 
 // OutCol is an output column as RowDescription shows it.
@@ -267,8 +277,8 @@ type KeyEquality struct {
 	AsOf *Arg
 }
 
-// Insert describes INSERT. The Query's SQL yields full rows: one column per non-generated, non-hidden column of the target,
-// in Relation.Columns' order (see Columns), defaults filled in, assignment casts done.
+// Insert describes INSERT. The Query's SQL yields full rows: one column per non-hidden column of the target, in Relation.Columns'
+// order (see Columns), defaults filled in, assignment casts done, generated columns NULL.
 type Insert struct {
 	Target *Relation
 	// Columns are the indexes into Target.Columns that the SQL yields.
@@ -285,7 +295,8 @@ type Insert struct {
 	// Returning is nil without RETURNING. Its Relations[0] is the new rows (Kind Rows), with Target's columns.
 	Returning *Query
 
-	locs []int32
+	locs     []int32
+	override pg_query.OverridingKind
 }
 
 // OnConflict describes ON CONFLICT. The arbiter is always the target's key.

@@ -29,6 +29,8 @@ type scope struct {
 	forward *scope
 	// noColumns is the clause in which columns are not allowed (LIMIT, OFFSET).
 	noColumns string
+	// columnless is the place in which no column may be named: a default.
+	columnless string
 	// hidden are items that exist but cannot be named here, for hints.
 	hidden []*nsItem
 }

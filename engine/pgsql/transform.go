@@ -21,6 +21,9 @@ func (s *scope) expr(n *pg_query.Node) *expr {
 		if s.noColumns != "" {
 			s.az.fail(pgerr.InvalidColumnReference, x.ColumnRef.Location, "argument of %s must not contain variables", s.noColumns)
 		}
+		if s.columnless != "" {
+			s.az.fail(pgerr.FeatureNotSupported, x.ColumnRef.Location, "cannot use column reference in %s", s.columnless)
+		}
 		return s.columnRef(x.ColumnRef)
 	case *pg_query.Node_ParamRef:
 		return s.paramRef(x.ParamRef)
@@ -450,6 +453,7 @@ func (s *scope) collate(c *pg_query.CollateClause) *expr {
 
 // sessionValue is a bind that the session fills in.
 func (az *analyzer) sessionValue(v SessionValue, typ uint32) *expr {
+	az.unstable = true
 	return az.bind(Bind{Session: v, Type: typ})
 }
 

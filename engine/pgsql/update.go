@@ -28,8 +28,8 @@ func (az *analyzer) setClause(s *scope, rel *Relation, list []*pg_query.Node) ma
 			out[i] = az.defaultExpr(s, rel, i)
 			continue
 		}
-		if rel.Columns[i].Generated {
-			az.fail("428C9", -1, "column %q can only be updated to DEFAULT", rt.Name)
+		if c := rel.Columns[i]; (c.Generated != "" || c.Identity == "always") && !assignsDefault(rt.Val.GetMultiAssignRef()) {
+			panic(computedColumn(c, "column %q can only be updated to DEFAULT"))
 		}
 		if m := rt.Val.GetMultiAssignRef(); m != nil {
 			out[i] = az.multiAssign(s, rel, i, m)
@@ -38,6 +38,12 @@ func (az *analyzer) setClause(s *scope, rel *Relation, list []*pg_query.Node) ma
 		out[i] = s.assign(s.expr(rt.Val), rel, i)
 	}
 	return out
+}
+
+// assignsDefault reports DEFAULT in SET (a, b) = (…).
+func assignsDefault(m *pg_query.MultiAssignRef) bool {
+	row := m.GetSource().GetRowExpr()
+	return row != nil && int(m.Colno) <= len(row.Args) && row.Args[m.Colno-1].GetSetToDefault() != nil
 }
 
 // multiAssign is one column of SET (a, b) = (…).
@@ -119,6 +125,19 @@ func (az *analyzer) updateReturning(st *pg_query.UpdateStmt, rel *Relation, upd 
 		return &expr{kind: kColumn, typ: like.typ, mod: like.mod, prec: like.prec, scale: like.scale, loose: like.loose, fields: like.fields,
 			ident: alias + ".c" + strconv.Itoa(i+1), name: name, loc: -1}
 	}
+	// news are the new row's columns, as generated ones see them.
+	news := func() []*expr {
+		out := make([]*expr, len(rel.Columns))
+		for j, i := range upd.Columns {
+			c := s.ns[0].cols[i]
+			if out[i] = column(2+j, c.e, c.e.name); c.e.typ == pgtype.BPChar {
+				padded := out[i]
+				out[i] = call(c.e.typ, "rtrim($1, ' ')", padded)
+				out[i].mod = padded.mod
+			}
+		}
+		return out
+	}
 	for k, it := range s.ns {
 		cp := &nsItem{name: it.name, schema: it.schema, relVisible: it.relVisible, colsVisible: it.colsVisible, rel: it.rel}
 		for i, c := range it.cols {
@@ -133,6 +152,9 @@ func (az *analyzer) updateReturning(st *pg_query.UpdateStmt, rel *Relation, upd 
 					continue
 				}
 				e := column(2+at, c.e, c.e.name)
+				if rel.Columns[i].Generated != "" {
+					e = az.generatedExpr(rel, i, news())
+				}
 				cp.cols = append(cp.cols, &nsCol{name: c.name, e: e, table: c.table, attnum: c.attnum})
 				continue
 			}

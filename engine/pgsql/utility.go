@@ -143,10 +143,40 @@ type ColumnDef struct {
 	Default string
 	// DefaultLoc is the expression's position.
 	DefaultLoc int
-	// Serial is set for smallserial, serial, bigserial; Identity for GENERATED … AS IDENTITY ("always", "by default").
-	Serial   bool
-	Identity string
-	Loc      int
+	// Serial is set for smallserial, serial, bigserial; Identity for GENERATED … AS IDENTITY ("always", "by default") with its Sequence's
+	// options; Generated is the expression of GENERATED ALWAYS AS (…) STORED.
+	Serial       bool
+	Identity     string
+	Sequence     *SequenceOptions
+	Generated    string
+	GeneratedLoc int
+	Loc          int
+}
+
+// CheckDef is a CHECK constraint as it was written.
+type CheckDef struct {
+	// Name is "" when none was given. Column is the column of a column constraint, "" for a table constraint.
+	Name, Column string
+	// Expr is the condition's SQL text.
+	Expr                string
+	NoInherit, NotValid bool
+	Loc                 int
+}
+
+// KeyDef is a UNIQUE constraint as it was written.
+type KeyDef struct {
+	Name             string
+	Columns          []string
+	NullsNotDistinct bool
+	Loc              int
+}
+
+// LikeClause is LIKE table INCLUDING … in CREATE TABLE, before the columns that follow it.
+type LikeClause struct {
+	Table QName
+	// At is the number of columns in front of it.
+	At                                                            int
+	Defaults, Generated, Identity, Constraints, Indexes, Comments bool
 }
 
 // CreateTable is CREATE TABLE.
@@ -158,6 +188,11 @@ type CreateTable struct {
 	// PrimaryKey holds column names in key order; ConstraintName is "" when not given.
 	PrimaryKey     []string
 	ConstraintName string
+	Checks         []CheckDef
+	Unique         []KeyDef
+	Likes          []LikeClause
+	// OnCommit is "delete rows" or "drop" for a temporary table, else "".
+	OnCommit string
 	// With are the WITH options, names in lower case.
 	With map[string]string
 	Loc  int
@@ -168,6 +203,7 @@ type CreateTableAs struct {
 	Schema, Name string
 	IfNotExists  bool
 	Temp         bool
+	OnCommit     string
 	Columns      []string
 	With         map[string]string
 	NoData       bool
@@ -194,9 +230,9 @@ type CreateSchema struct {
 	IfNotExists bool
 }
 
-// Drop is DROP TABLE, VIEW, SCHEMA.
+// Drop is DROP TABLE, VIEW, SEQUENCE, SCHEMA.
 type Drop struct {
-	// What is table, view or schema.
+	// What is table, view, sequence or schema.
 	What     string
 	Names    []QName
 	IfExists bool

@@ -18,6 +18,9 @@ func (s *scope) subLink(l *pg_query.SubLink) *expr {
 	mk := func(typ uint32, before, after string, n *selNode, args ...*expr) *expr {
 		return &expr{kind: kSub, typ: typ, mod: -1, loc: l.Location, sub: n, text: []string{before, after}, args: args}
 	}
+	if s.az.noSubquery != "" {
+		s.az.fail(pgerr.FeatureNotSupported, l.Location, "cannot use subquery in %s", s.az.noSubquery)
+	}
 	switch l.SubLinkType {
 	case pg_query.SubLinkType_EXISTS_SUBLINK:
 		return mk(pgtype.Bool, "EXISTS ", "", sub())

@@ -44,6 +44,9 @@ func NewReader(src io.Reader, o Options, table string, names []string) *Reader {
 // Line is the number of the last row's first line, from 1.
 func (r *Reader) Line() int64 { return r.line }
 
+// Row is the text of the last row, as it came. It is good until the next call of Next.
+func (r *Reader) Row() []byte { return r.last }
+
 // Next returns the next row's fields, one per column; io.EOF after the last row. Errors: 22P04, 22021, and what the stream gives.
 func (r *Reader) Next() ([]Field, error) {
 	for {
@@ -120,6 +123,9 @@ func (r *Reader) locate(err error, line string) error {
 	}
 	return &c
 }
+
+// Limit cuts a line for an error message, as PostgreSQL does.
+func Limit(s string) string { return limit(s) }
 
 // limit cuts a value for an error message, as PostgreSQL does at 100 characters.
 func limit(s string) string { return cut(s, 100) }

@@ -206,7 +206,6 @@ create trigger x before insert on t execute function f()
 create rule r as on select to t do instead select 1
 create index on t (getenv('HOME'))
 create materialized view m as select getenv('HOME')
-create sequence s
 create type x as (a int)
 create domain d as int
 create role r
@@ -230,11 +229,7 @@ create table x as select * from read_csv('/etc/passwd')
 create table x as select getenv('HOME')
 create table x (a int default getenv('HOME'))
 create table x (a text default (select content from read_text('/etc/passwd')))
-create table x (a int check (a > 0))
-create table x (a int unique)
 create table x (a int references t)
-create table x (a int generated always as (1) stored)
-create table x (like t)
 create table x () inherits (t)
 create table x (a int) partition by range (a)
 create table x (a int) using heap
@@ -288,3 +283,8 @@ with x as (update t set a = 1 returning *) select * from x
 select current_time
 select 1 where current of c
 create materialized view m as select 1
+create table x (a int, exclude using gist (a with =))
+create table x (a int unique deferrable)
+create domain d as int check (value > 0)
+create type e as enum ('a')
+create table x (a int references t)
