@@ -214,7 +214,7 @@ func (gw *Gateway) tableObject(t warehouse.TableInfo) (pgcatalog.Relation, bool)
 		sc, rel.OID = md.CurrentSchema(), t.State.OID
 	}
 	props := md.Properties()
-	rel.Comment = props[propComment]
+	rel.Comment, rel.Options = props[propComment], shownOptions(md)
 	rel.ConstraintName = constraintName(t.Ident, props)
 	def := readTableDef(props)
 	rel.Unique = def.unique

@@ -26,6 +26,7 @@ type newTable struct {
 	keys   []int
 	props  iceberg.Properties
 	format int
+	opts   tableOptions
 	def    *tableDef
 	// comments are those of columns, by name.
 	comments map[string]string
@@ -57,24 +58,19 @@ func (n *newTable) addColumn(w pgwire.Writer, name string, oid uint32, mod int32
 	return &n.fields[len(n.fields)-1], nil
 }
 
-// options reads WITH (…): format_version, and table properties in quotes.
+// options reads WITH (…).
 func (n *newTable) options(with map[string]string) error {
-	for k, v := range with {
-		switch {
-		case k == "format_version":
-			switch v {
-			case "2":
-				n.format = 2
-			case "3":
-				n.format = 3
-			default:
-				return pgerr.Newf(pgerr.InvalidParameterValue, "invalid value for option \"format_version\": \"%s\"", v).WithHint("Format versions 2 and 3 are supported.")
-			}
-		case strings.ContainsAny(k, ".-") && !strings.HasPrefix(k, "skade."):
-			n.props[k] = v
-		default:
-			return pgerr.Newf(pgerr.InvalidParameterValue, "unrecognized parameter \"%s\"", k).WithHint("Supported: format_version, and Iceberg table properties in double quotes.")
+	for _, name := range slices.Sorted(maps.Keys(with)) {
+		property, err := n.opts.set(name, with[name])
+		if err != nil {
+			return err
 		}
+		if property {
+			n.props[name] = with[name]
+		}
+	}
+	if n.opts.format != 0 {
+		n.format = n.opts.format
 	}
 	return nil
 }
@@ -88,9 +84,40 @@ func (n *newTable) create(ctx context.Context, s *session) (*warehouse.TxTable, 
 			n.fields[i].Type = &iceberg.ListType{ElementID: next, Element: l.Element, ElementRequired: l.ElementRequired}
 		}
 	}
+	if err := n.writeDefaults(ctx, s); err != nil {
+		return nil, err
+	}
 	sc := iceberg.NewSchemaWithIdentifiers(0, n.keys, n.fields...)
 	maps.Copy(n.props, n.def.properties())
-	return s.tx.warehouseTx().CreateTable(ctx, warehouse.CreateTable{Ident: n.ident, Schema: sc, FormatVersion: n.format, Properties: n.props})
+	c := warehouse.CreateTable{Ident: n.ident, Schema: sc, FormatVersion: n.format, Properties: n.props}
+	var err error
+	if c.Spec, c.SortOrder, err = n.opts.layout(sc); err != nil {
+		return nil, err
+	}
+	return s.tx.warehouseTx().CreateTable(ctx, c)
+}
+
+// writeDefaults keeps constant defaults in a format 3 schema, for the writers of other engines.
+func (n *newTable) writeDefaults(ctx context.Context, s *session) error {
+	if n.format < 3 {
+		return nil
+	}
+	for i := range n.fields {
+		f := &n.fields[i]
+		expr := n.def.columns[f.ID].Default
+		if expr == "" {
+			continue
+		}
+		oid, mod := pgtype.FromIceberg(*f, n.props)
+		v, ok, err := s.metadataDefault(ctx, *f, oid, mod, expr)
+		if err != nil {
+			return err
+		}
+		if ok {
+			f.WriteDefault = v
+		}
+	}
+	return nil
 }
 
 func (s *session) createTable(ctx context.Context, w pgwire.Writer, u *pgsql.CreateTable) error {

@@ -78,8 +78,12 @@ func (s *session) ddlCommand(b binding) (commandFunc, error) {
 			return "TRUNCATE TABLE", s.truncate(ctx, u)
 		}
 	case *pgsql.Alter:
-		run = func(ctx context.Context, _ pgwire.Writer) (string, error) {
-			return "ALTER " + strings.ToUpper(u.What), s.alter(ctx, u)
+		run = func(ctx context.Context, w pgwire.Writer) (string, error) {
+			return "ALTER " + strings.ToUpper(u.What), s.alter(ctx, w, u)
+		}
+	case *pgsql.AlterTable:
+		run = func(ctx context.Context, w pgwire.Writer) (string, error) {
+			return "ALTER " + strings.ToUpper(u.What), s.alterTable(ctx, w, u)
 		}
 	case *pgsql.Comment:
 		run = func(ctx context.Context, _ pgwire.Writer) (string, error) { return "COMMENT", s.comment(ctx, u) }

@@ -16,15 +16,16 @@ import (
 )
 
 func (s *session) drop(ctx context.Context, w pgwire.Writer, u *pgsql.Drop) error {
+	if u.What == "table" || u.What == "view" {
+		return s.dropRelations(ctx, w, u)
+	}
 	for _, n := range u.Names {
 		var err error
 		switch u.What {
 		case "schema":
 			err = s.dropSchema(ctx, w, n, u)
-		case "sequence":
-			err = s.dropSequence(ctx, w, n, u)
 		default:
-			err = s.dropRelation(ctx, w, n, u)
+			err = s.dropSequence(ctx, w, n, u)
 		}
 		if err != nil {
 			return err
@@ -35,34 +36,6 @@ func (s *session) drop(ctx context.Context, w pgwire.Writer, u *pgsql.Drop) erro
 
 func skipMissing(w pgwire.Writer, what, name string) {
 	w.Notice(notice(fmt.Sprintf("%s \"%s\" does not exist, skipping", what, name)))
-}
-
-func (s *session) dropRelation(ctx context.Context, w pgwire.Writer, n pgsql.QName, u *pgsql.Drop) error {
-	if reservedSchema(n.Schema) {
-		return pgerr.Newf(pgerr.InsufficientPrivilege, "permission denied: \"%s\" is a system catalog", n.Name)
-	}
-	t, view, err := s.findRelation(ctx, n)
-	switch {
-	case err != nil:
-		return err
-	case t == nil && view == nil:
-		if u.IfExists {
-			skipMissing(w, u.What, n.Name)
-			return nil
-		}
-		name := n.Name
-		if n.Schema != "" {
-			name = n.Schema + "." + name
-		}
-		return pgerr.Newf(pgerr.UndefinedTable, "%s \"%s\" does not exist", u.What, name)
-	case t != nil && u.What == "view":
-		return pgerr.Newf(pgerr.WrongObjectType, "\"%s\" is not a view", n.Name).WithHint("Use DROP TABLE to remove a table.")
-	case view != nil && u.What == "table":
-		return pgerr.Newf(pgerr.WrongObjectType, "\"%s\" is not a table", n.Name).WithHint("Use DROP VIEW to remove a view.")
-	case t != nil:
-		return s.dropTable(ctx, t.Ident(), t.Key())
-	}
-	return s.tx.warehouseTx().DropObject(ctx, viewKind, view[:len(view)-1], view[len(view)-1])
 }
 
 // dropTable drops a table and the sequences that its columns own.
@@ -90,13 +63,18 @@ func (s *session) dropSchema(ctx context.Context, w pgwire.Writer, n pgsql.QName
 	if len(inside) > 0 && !u.Cascade {
 		return notEmpty(n.Name, inside)
 	}
+	outside, err := s.dependsOnSchema(ctx, ns)
+	if err != nil {
+		return err
+	}
+	inside = append(outside, inside...)
 	for _, d := range inside {
 		if err := d.drop(ctx); err != nil {
 			return err
 		}
 	}
 	noticeCascade(w, inside)
-	err := tx.DropNamespace(ctx, ns)
+	err = tx.DropNamespace(ctx, ns)
 	if errors.Is(err, icecatalog.ErrNamespaceNotEmpty) {
 		return notEmpty(n.Name, nil)
 	}

@@ -36,6 +36,9 @@ func (c *tableCommit) buildOn(ctx context.Context, in catalog.BuildInput) (catal
 		return out, err
 	}
 	out.Updates = append(out.Updates, refs...)
+	if err := c.checkExclusive(in.Base); err != nil {
+		return out, err
+	}
 	if !c.t.st.changed() {
 		return out, nil
 	}

@@ -37,6 +37,7 @@ type state struct {
 
 	truncated bool // the base's files are gone
 	strict    bool // … and the base must still be the head (Overwrite)
+	exclusive bool // the base must still be the head: every row of it was looked at (Exclusive)
 	upserted  bool // a key may stem from an upsert
 	eq        []eqDelete
 	err       error // sticky: a flush failed and rows are lost

@@ -27,7 +27,7 @@ func (t *TxTable) truncate(ctx context.Context, strict bool) (int64, error) {
 		return 0, err
 	}
 	st := newState(t.keyed())
-	st.truncated, st.strict = true, strict || t.st.strict
+	st.truncated, st.strict, st.exclusive = true, strict || t.st.strict, t.st.exclusive
 	t.st, t.ownSet, t.liveSet = st, nil, nil
 	return n, nil
 }

@@ -163,6 +163,15 @@ func (az *analyzer) alterAction(t *AlterTable, c *pg_query.AlterTableCmd) AlterA
 		if c.Subtype == pg_query.AlterTableType_AT_ResetRelOptions {
 			a.Do = ResetOptions
 		}
+	case pg_query.AlterTableType_AT_AddIdentity:
+		con := c.Def.GetConstraint()
+		a.Do, a.Def = AddIdentity, ColumnDef{Identity: "by default", Sequence: az.sequenceOptions(con.GetOptions())}
+		if con.GetGeneratedWhen() == "a" {
+			a.Def.Identity = "always"
+		}
+	case pg_query.AlterTableType_AT_SetIdentity:
+		a.Do = SetIdentity
+		az.setIdentity(&a, c.Def.GetList().GetItems())
 	default:
 		az.unsupported(-1, "ALTER %s ... %s", strings.ToUpper(t.What), alterWords.Replace(strings.TrimPrefix(c.Subtype.String(), "AT_")))
 	}
@@ -182,6 +191,26 @@ func (az *analyzer) newType(a *AlterAction, d *pg_query.ColumnDef) {
 	if d.RawDefault != nil {
 		a.Using, a.UsingLoc = az.deparse(d.RawDefault), az.src.position(nodeLocation(d.RawDefault))
 	}
+}
+
+// setIdentity reads SET GENERATED …, SET INCREMENT … and RESTART.
+func (az *analyzer) setIdentity(a *AlterAction, items []*pg_query.Node) {
+	var rest []*pg_query.Node
+	for _, n := range items {
+		d := n.GetDefElem()
+		if d.Defname != "generated" {
+			rest = append(rest, n)
+			continue
+		}
+		if a.Def.Identity != "" {
+			az.fail(pgerr.SyntaxError, d.Location, "conflicting or redundant options")
+		}
+		a.Def.Identity = "by default"
+		if d.Arg.GetInteger().GetIval() == 'a' {
+			a.Def.Identity = "always"
+		}
+	}
+	a.Def.Sequence = az.sequenceOptions(rest)
 }
 
 // collation refuses a COLLATE that the one collation here is not.
@@ -244,21 +273,33 @@ func (az *analyzer) rewritten(s *scope, rel, to *Relation, i int, c NewColumn) *
 // assignNewType is assign with ALTER TABLE's messages.
 func (s *scope) assignNewType(e *expr, to *Relation, i int, using bool) *expr {
 	c := to.Columns[i]
-	if e.typ != pgtype.Unknown && e.typ != c.Type {
-		if ok, _ := coercePath(e.typ, c.Type, assignmentCoercion); !ok {
-			if using {
-				er := s.az.errorAt(pgerr.DatatypeMismatch, -1, "result of USING clause for column %q cannot be cast automatically to type %s", c.Name, typeName(c.Type))
-				er.Hint = "You might need to add an explicit cast."
-				panic(er)
-			}
-			er := s.az.errorAt(pgerr.DatatypeMismatch, -1, "column %q cannot be cast automatically to type %s", c.Name, typeName(c.Type))
-			if ok, _ := coercePath(e.typ, c.Type, explicitCoercion); ok {
-				er.Hint = "You might need to specify \"USING " + QuoteIdent(c.Name) + "::" + pgtype.Format(c.Type, c.Mod) + "\"."
-			}
+	if e.typ != pgtype.Unknown && !Assignable(e.typ, c.Type) {
+		if using {
+			er := s.az.errorAt(pgerr.DatatypeMismatch, -1, "result of USING clause for column %q cannot be cast automatically to type %s", c.Name, typeName(c.Type))
+			er.Hint = "You might need to add an explicit cast."
 			panic(er)
 		}
+		panic(CheckNewType(c.Name, e.typ, c.Type, c.Mod))
 	}
 	return s.assign(e, to, i)
+}
+
+// CheckNewType refuses ALTER COLUMN TYPE without USING when values of the old type are none of the new one without a cast.
+func CheckNewType(column string, from, to uint32, mod int32) error {
+	if Assignable(from, to) {
+		return nil
+	}
+	e := pgerr.Newf(pgerr.DatatypeMismatch, "column %q cannot be cast automatically to type %s", column, typeName(to))
+	if ok, _ := coercePath(from, to, explicitCoercion); ok {
+		e.Hint = "You might need to specify \"USING " + QuoteIdent(column) + "::" + pgtype.Format(to, mod) + "\"."
+	}
+	return e
+}
+
+// Assignable says whether a value of one type may be stored in a column of another without a cast in the text.
+func Assignable(from, to uint32) bool {
+	ok, _ := coercePath(from, to, assignmentCoercion)
+	return ok
 }
 
 // overRow analyses an expression over a table's row that is not part of the statement's text.

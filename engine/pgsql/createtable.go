@@ -17,7 +17,8 @@ func (az *analyzer) createTable(c *pg_query.CreateStmt) *CreateTable {
 	case c.Partbound != nil:
 		az.unsupported(c.Relation.Location, "PARTITION OF")
 	case c.Partspec != nil:
-		az.unsupported(c.Partspec.Location, "PARTITION BY")
+		az.failHint(pgerr.FeatureNotSupported, c.Partspec.Location, "Iceberg tables are partitioned by an option: WITH (partitioning = 'day(created_at), bucket(16, id), region').",
+			"PARTITION BY is not supported")
 	case c.OfTypename != nil:
 		az.unsupported(c.Relation.Location, "CREATE TABLE OF type")
 	case c.Tablespacename != "":

@@ -90,7 +90,7 @@ func kindOf(n *pg_query.Node) (Kind, string) {
 		return TruncateStmt, "TRUNCATE TABLE"
 	case *pg_query.Node_RenameStmt:
 		switch s.RenameStmt.RenameType {
-		case pg_query.ObjectType_OBJECT_TABLE, pg_query.ObjectType_OBJECT_VIEW, pg_query.ObjectType_OBJECT_SCHEMA, pg_query.ObjectType_OBJECT_SEQUENCE:
+		case pg_query.ObjectType_OBJECT_TABLE, pg_query.ObjectType_OBJECT_VIEW, pg_query.ObjectType_OBJECT_SCHEMA, pg_query.ObjectType_OBJECT_SEQUENCE, pg_query.ObjectType_OBJECT_INDEX:
 			return AlterStmt, "ALTER " + objectName(s.RenameStmt.RenameType)
 		case pg_query.ObjectType_OBJECT_COLUMN:
 			return AlterStmt, "ALTER " + objectName(s.RenameStmt.RelationType)

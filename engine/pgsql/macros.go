@@ -20,7 +20,7 @@ var macros = []string{
 	"store_numeric(a, b, c) AS CASE WHEN a = b OR a IS NULL THEN b ELSE error('skade:22003 value does not fit column \"' || c || '\": too many digits after the decimal point') END",
 	"store_numeric_text(a, c) AS CAST(skade_num_store(a, c) AS DECIMAL(38,9))",
 
-	"length_check(a, n, t) AS CASE WHEN length(a) <= n THEN a WHEN length(rtrim(a, ' ')) <= n THEN left(a, n) ELSE error('skade:22001 value too long for type ' || t) END",
+	"length_check(a, n, t) AS CASE WHEN a IS NULL OR length(a) <= n THEN a WHEN length(rtrim(a, ' ')) <= n THEN left(a, n) ELSE error('skade:22001 value too long for type ' || t) END",
 	"int2_in(a) AS CAST(skade_int_in(a, CAST(16 AS BIGINT)) AS SMALLINT)",
 	"int4_in(a) AS CAST(skade_int_in(a, CAST(32 AS BIGINT)) AS INTEGER)",
 	"int8_in(a) AS skade_int_in(a, CAST(64 AS BIGINT))",

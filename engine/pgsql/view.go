@@ -160,6 +160,18 @@ func ViewUses(sql string, r Resolver) (uses []RelUse, err error) {
 	return uses, nil
 }
 
+// ViewColumns analyses a stored view's query and gives its columns.
+func ViewColumns(sql string, r Resolver) (cols []OutCol, err error) {
+	stmts, err := Parse(sql)
+	if err != nil || len(stmts) != 1 || stmts[0].Kind != Select {
+		return nil, pgerr.New(pgerr.InternalError, "the definition of a view cannot be read").WithCause(err)
+	}
+	az := newAnalyzer(stmts[0].src, r, nil)
+	az.noParams = true
+	defer az.rescue(&err)
+	return columnsOf(az.selectNode(stmts[0].Node, &scope{az: az}, selectOptions{}).targets), nil
+}
+
 // Retarget rewrites a view's query for a relation that gets another name, or whose columns do: every mention of old becomes now
 // under the name that it had in the query. columns gives the column names that a mention shows, from those that its own list of column
 // aliases has (possibly none); nil leaves them.
@@ -240,4 +252,52 @@ func mentionEnd(sql string, begin int, alias string, names []string) int {
 		return 0
 	}
 	return begin + int(toks[i-1].End)
+}
+
+// columnRefs visits the column references of an expression, by the place of their last name.
+func columnRefs(expr string, visit func(name string, begin, end int)) error {
+	const head = "SELECT "
+	text := head + expr
+	res, err := pg_query.Parse(text)
+	if err != nil {
+		return pgerr.Newf(pgerr.InternalError, "the expression %q cannot be read", expr).WithCause(err)
+	}
+	toks, err := scan(text)
+	if err != nil {
+		return err
+	}
+	eachNode(res.ProtoReflect(), func(m any) {
+		ref, ok := m.(*pg_query.ColumnRef)
+		if !ok {
+			return
+		}
+		name := ref.Fields[len(ref.Fields)-1].GetString_().GetSval()
+		for i, t := range toks {
+			if t.Start != ref.Location {
+				continue
+			}
+			if last := i + 2*(len(ref.Fields)-1); last < len(toks) { // names with dots between
+				visit(name, int(toks[last].Start)-len(head), int(toks[last].End)-len(head))
+			}
+		}
+	})
+	return nil
+}
+
+// ExprUses says whether an expression over a table's row uses a column.
+func ExprUses(expr, column string) (bool, error) {
+	uses := false
+	err := columnRefs(expr, func(name string, _, _ int) { uses = uses || name == column || name == "" })
+	return uses, err
+}
+
+// RenameInExpr gives a column another name in an expression over a table's row.
+func RenameInExpr(expr, old, now string) (string, error) {
+	var edits []textEdit
+	err := columnRefs(expr, func(name string, begin, end int) {
+		if name == old {
+			edits = append(edits, textEdit{begin, end, QuoteIdent(now)})
+		}
+	})
+	return applyEdits(expr, 0, len(expr), edits), err
 }

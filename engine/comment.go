@@ -15,42 +15,6 @@ import (
 	"github.com/nordisk/skade-pg/internal/pgerr"
 )
 
-// alter runs the ALTER statements that are metadata only: RENAME TO and SET SCHEMA of a table.
-func (s *session) alter(ctx context.Context, u *pgsql.Alter) error {
-	if u.What == "sequence" {
-		return s.renameSequence(ctx, u)
-	}
-	if u.What != "table" {
-		return pgerr.Newf(pgerr.FeatureNotSupported, "ALTER %s is not supported", strings.ToUpper(u.What))
-	}
-	t, err := s.findTable(ctx, u.Name)
-	if err != nil {
-		return err
-	}
-	from := t.Ident()
-	to := slices.Clone(from)
-	switch u.Action {
-	case "rename":
-		to[len(to)-1] = u.NewName
-	case "set schema":
-		if to, err = s.createIn(u.NewName, from[len(from)-1]); err != nil {
-			return err
-		}
-		if slices.Equal(from, to) {
-			return nil // as in PostgreSQL
-		}
-	default:
-		return pgerr.Newf(pgerr.FeatureNotSupported, "ALTER TABLE ... %s is not supported", strings.ToUpper(u.Action))
-	}
-	if ok, err := s.exists(ctx, to); err != nil || ok {
-		if err != nil {
-			return err
-		}
-		return pgerr.Newf(pgerr.DuplicateTable, "relation \"%s\" already exists", to[len(to)-1])
-	}
-	return s.tx.warehouseTx().RenameTable(ctx, from, to)
-}
-
 // comment runs COMMENT ON TABLE, COLUMN, VIEW and SCHEMA.
 func (s *session) comment(ctx context.Context, u *pgsql.Comment) error {
 	switch u.What {
