@@ -4,7 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/apache/iceberg-go"
 	icetable "github.com/apache/iceberg-go/table"
+
+	"github.com/nordisk/skade-pg/internal/keyindex"
+	"github.com/nordisk/skade-pg/internal/parquetio"
 )
 
 // Exclusive makes Commit ErrConflict when the table's rows are not those of the cut any more: a change of the definition looked at
@@ -39,4 +43,22 @@ func (c *tableCommit) checkExclusive(base icetable.Metadata) error {
 		return fmt.Errorf("%w: rows changed while the table was altered", ErrConflict)
 	}
 	return nil
+}
+
+// writeOrder is the table's sort order as data files can be written in: columns as they are. An order by transforms, which other writers may
+// have set, is none: files then say that they are unsorted.
+func writeOrder(sc *iceberg.Schema, so icetable.SortOrder) (fields []parquetio.OrderField, id int) {
+	for _, f := range so.Fields() {
+		if _, plain := f.Transform.(iceberg.IdentityTransform); !plain || len(f.SourceIDs) != 1 {
+			return nil, 0
+		}
+		if _, err := keyindex.ColumnsOf(sc, f.SourceIDs); err != nil {
+			return nil, 0
+		}
+		if _, _, err := fieldsOf(sc, f.SourceIDs); err != nil {
+			return nil, 0
+		}
+		fields = append(fields, parquetio.OrderField{ID: f.SourceIDs[0], Desc: f.Direction == icetable.SortDESC, NullsLast: f.NullOrder == icetable.NullsLast})
+	}
+	return fields, so.OrderID()
 }

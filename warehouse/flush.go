@@ -118,7 +118,7 @@ func (w *fileWriter) writer(ctx context.Context, partition map[int]any) (*parque
 	}
 	pw, err := parquetio.NewWriter(ctx, w.dir, parquetio.WriterOptions{
 		FS: opts.FS, Schema: w.t.schema, Spec: spec, Partition: partition,
-		SortIDs: w.t.keyIDs, BloomIDs: w.t.keyIDs, RowIDs: w.rowIDs, Placed: placed,
+		SortIDs: w.t.keyIDs, BloomIDs: w.t.keyIDs, RowIDs: w.rowIDs, Order: w.t.order, SortOrderID: w.t.orderID, Placed: placed,
 		TargetFileSize: w.t.meta.Properties().GetInt64("write.target-file-size-bytes", defaultTargetFileSize),
 		MemoryBudget:   max(minSortBudget, 2*opts.MemoryLimit), TempDir: opts.TempDir,
 	})

@@ -57,6 +57,8 @@ type tableMeta struct {
 	keyCols   []int // of the identifier fields in the schema
 	keyArrow  *arrow.Schema
 	router    *router
+	order     []parquetio.OrderField // the sort order, nil when rows go by their key
+	orderID   int
 
 	unwritable error // nil when the table can be written
 }
@@ -153,6 +155,7 @@ func (t *TxTable) deriveMeta() error {
 	if t.router, err = newRouter(sc, t.meta.PartitionSpec()); err != nil {
 		return err
 	}
+	t.order, t.orderID = writeOrder(sc, t.meta.SortOrder())
 	if t.meta.Version() < 2 {
 		return fmt.Errorf("%w: tables of format version 1 are read-only", ErrInvalidTable)
 	}

@@ -11,8 +11,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/compute"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-
-	"github.com/nordisk/skade-pg/internal/keyindex"
 )
 
 // chunkRows is how many rows are handed on at a time.
@@ -42,11 +40,7 @@ func (k *sortKeys) key(row uint32) []byte {
 }
 
 // add encodes the keys of a batch.
-func (k *sortKeys) add(rec arrow.RecordBatch, cols []int) error {
-	enc, err := keyindex.NewEncoder(rec, cols)
-	if err != nil {
-		return err
-	}
+func (k *sortKeys) add(rec arrow.RecordBatch, enc orderEncoder) (err error) {
 	for row := range int(rec.NumRows()) {
 		start := len(k.arena)
 		if k.arena, err = enc.Append(k.arena, row); err != nil {
@@ -100,7 +94,11 @@ func (w *Writer) sortRunLocked(ctx context.Context, emit func(arrow.RecordBatch)
 	}()
 	keys := &sortKeys{sorted: true, short: true}
 	for _, r := range w.buf {
-		if err := keys.add(r, w.sortCols); err != nil {
+		enc, err := w.encoder(r)
+		if err != nil {
+			return err
+		}
+		if err := keys.add(r, enc); err != nil {
 			return err
 		}
 	}

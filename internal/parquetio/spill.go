@@ -11,8 +11,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
-
-	"github.com/nordisk/skade-pg/internal/keyindex"
 )
 
 // spillLocked writes the buffered rows as one sorted run to a temporary file.
@@ -63,14 +61,14 @@ type run struct {
 	n    int // place among the runs: earlier rows of one key come first
 	rd   *ipc.Reader
 	rec  arrow.RecordBatch
-	enc  *keyindex.Encoder
+	enc  orderEncoder
 	row  int
 	key  []byte
 	slot int // of rec in the merge's open batches, -1 = none yet
 }
 
 // next moves to the run's next row; io.EOF at the end.
-func (r *run) next(cols []int) error {
+func (r *run) next(w *Writer) error {
 	r.row++
 	for r.rec == nil || r.row >= int(r.rec.NumRows()) {
 		rec, err := r.rd.Read()
@@ -85,7 +83,7 @@ func (r *run) next(cols []int) error {
 		}
 		rec.Retain()
 		r.rec, r.row, r.slot = rec, 0, -1
-		if r.enc, err = keyindex.NewEncoder(rec, cols); err != nil {
+		if r.enc, err = w.encoder(rec); err != nil {
 			return err
 		}
 	}
@@ -179,7 +177,7 @@ func (w *Writer) mergeLocked(ctx context.Context, emit func(arrow.RecordBatch) e
 		}
 		r := &run{n: i, rd: rd, row: -1, slot: -1}
 		all = append(all, r)
-		switch err := r.next(w.sortCols); {
+		switch err := r.next(w); {
 		case errors.Is(err, io.EOF):
 		case err != nil:
 			return err
@@ -191,7 +189,7 @@ func (w *Writer) mergeLocked(ctx context.Context, emit func(arrow.RecordBatch) e
 	for len(h) > 0 {
 		r := h[0]
 		m.add(r)
-		switch err := r.next(w.sortCols); {
+		switch err := r.next(w); {
 		case errors.Is(err, io.EOF):
 			heap.Pop(&h)
 		case err != nil:

@@ -2,6 +2,7 @@ package parquetio
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -26,6 +27,9 @@ type WriterOptions struct {
 	Partition map[int]any
 	// SortIDs are the field ids rows are sorted by (the identifier fields); nil keeps the order of Write.
 	SortIDs []int
+	// Order is the order of the rows in place of SortIDs'. Files in it have no sidecar key index, which needs the key's order: readers make
+	// one when they need it.
+	Order []OrderField
 	// PageSize is the data page size in bytes (default 16 KiB).
 	PageSize int
 	// RowGroupRows is the number of rows of a row group (default 1<<20).
@@ -68,6 +72,7 @@ type Writer struct {
 	schema     *arrow.Schema // of Write
 	fileSchema *arrow.Schema
 	sortCols   []int
+	order      []orderColumn
 	keyColumns []keyindex.Column
 
 	mu     sync.Mutex
@@ -127,11 +132,23 @@ func NewWriter(_ context.Context, dir string, o WriterOptions) (*Writer, error) 
 		}
 		w.sortCols = append(w.sortCols, col)
 	}
+	if w.order, err = orderColumns(o.Schema, o.Order); err != nil {
+		return nil, err
+	}
+	if len(w.order) > 0 {
+		if w.o.Unique {
+			return nil, fmt.Errorf("unique keys in a sort order of their own: %w", errors.ErrUnsupported)
+		}
+		w.o.NoKeyIndex = true
+	}
 	return w, nil
 }
 
 // Schema is what Write takes.
 func (w *Writer) Schema() *arrow.Schema { return w.schema }
+
+// sorts says whether rows are put in order.
+func (w *Writer) sorts() bool { return len(w.sortCols) > 0 || len(w.order) > 0 }
 
 // Rows is the number of rows written so far.
 func (w *Writer) Rows() int64 {
@@ -160,7 +177,7 @@ func (w *Writer) Write(rec arrow.RecordBatch) error {
 		return w.err
 	}
 	w.rows += rec.NumRows()
-	if len(w.sortCols) == 0 {
+	if !w.sorts() {
 		w.err = w.emitLocked(rec, 0)
 		return w.err
 	}
@@ -239,7 +256,7 @@ func (w *Writer) Close(ctx context.Context) (files []WrittenFile, err error) {
 	if w.err != nil {
 		return nil, w.err
 	}
-	if len(w.sortCols) > 0 {
+	if w.sorts() {
 		if err := w.sortedLocked(ctx); err != nil {
 			return nil, err
 		}
