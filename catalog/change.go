@@ -115,6 +115,9 @@ func (ch RenameTable) apply(_ context.Context, a *attempt) error {
 	if err != nil {
 		return err
 	}
+	if err := old.is(ch.Key); err != nil {
+		return err
+	}
 	if dotted(ch.From) == dotted(ch.To) && len(ch.From) == len(ch.To) {
 		return fmt.Errorf("%w: %s", icecat.ErrTableAlreadyExists, dotted(ch.To))
 	}
@@ -139,6 +142,9 @@ func (ch DropTable) apply(ctx context.Context, a *attempt) error {
 	if err != nil {
 		return err
 	}
+	if err := t.is(ch.Key); err != nil {
+		return err
+	}
 	if ch.Purge {
 		if err := a.planPurge(ctx, t); err != nil {
 			return err
@@ -153,6 +159,14 @@ func (ch DropTable) apply(ctx context.Context, a *attempt) error {
 		Kind: KindDrop, Key: t.Key, UUID: t.UUID, Ident: t.Ident, OldMetadata: t.MetadataLocation, SchemaID: t.schemaID,
 		Operation: OperationDrop,
 	})
+	return nil
+}
+
+// is refuses a table that only has the name of the one that a request was made for.
+func (t *TableState) is(key TableKey) error {
+	if key != "" && key != t.Key {
+		return fmt.Errorf("%w: table %s was replaced", ErrConflict, dotted(t.Ident))
+	}
 	return nil
 }
 

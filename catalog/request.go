@@ -71,15 +71,21 @@ type UpdateTable struct {
 	Build        BuildFunc
 }
 
-// DropTable drops a table. It can come back by UndropTable until PurgeDropped. With Purge its directory is removed after the commit, as far as that is possible, unless the
+// DropTable drops a table; ErrConflict when Key is set and the name is another table's by now. It can come back by UndropTable until
+// PurgeDropped. With Purge its directory is removed after the commit, as far as that is possible, unless the
 // table's gc.enabled property is false or another table lives there.
 type DropTable struct {
 	Ident table.Identifier
+	Key   TableKey
 	Purge bool
 }
 
-// RenameTable gives a table another name, in any namespace. Its key and OID stay.
-type RenameTable struct{ From, To table.Identifier }
+// RenameTable gives a table another name, in any namespace. Its key and OID stay. ErrConflict when Key is set and the name is another
+// table's by now.
+type RenameTable struct {
+	From, To table.Identifier
+	Key      TableKey
+}
 
 // PutObject creates an object or replaces the one of that kind and name, which keeps its OID. MustNotExist refuses to
 // replace: ErrObjectAlreadyExists. A relation (view) also collides with a table: ErrTableAlreadyExists. OID and seqs of

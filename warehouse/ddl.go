@@ -104,7 +104,7 @@ func (tx *Tx) DropTable(ctx context.Context, ident icetable.Identifier, purge bo
 		tx.ops = slices.DeleteFunc(slices.Clone(tx.ops), func(o op) bool { return o.key == key })
 		return nil
 	}
-	tx.addOp(catalog.DropTable{Ident: ident, Purge: purge}, key)
+	tx.addOp(catalog.DropTable{Ident: ident, Key: key, Purge: purge}, key)
 	return nil
 }
 
@@ -144,7 +144,7 @@ func (tx *Tx) RenameTable(ctx context.Context, from, to icetable.Identifier) err
 	tx.names.byIdent[identKey(to)] = t.key
 	t.ident = to
 	if t.base != nil {
-		tx.addOp(catalog.RenameTable{From: from, To: to}, t.key)
+		tx.addOp(catalog.RenameTable{From: from, To: to, Key: t.key}, t.key)
 		return nil
 	}
 	ops := slices.Clone(tx.ops)
