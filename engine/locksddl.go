@@ -32,6 +32,8 @@ func (s *session) lockDefined(ctx context.Context, util any) error {
 		if u.What == "table" {
 			names = []pgsql.QName{u.Name}
 		}
+	case *pgsql.AlterTable:
+		names = []pgsql.QName{u.Name}
 	case *pgsql.Comment:
 		if u.What == "table" || u.What == "column" {
 			names, mode = []pgsql.QName{u.Name}, lockmgr.ShareUpdateExclusive

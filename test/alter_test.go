@@ -87,22 +87,34 @@ func TestAlterConcurrently(t *testing.T) {
 	run(t, a, "CREATE TABLE t (id int PRIMARY KEY, v int)")
 	run(t, a, "INSERT INTO t VALUES (1, 1)")
 
-	// Rows against a definition that moved.
-	run(t, a, "BEGIN; INSERT INTO t VALUES (2, 2)")
+	// Rows against a definition that moved after the transaction's cut.
+	run(t, a, "BEGIN; SELECT * FROM t")
 	run(t, b, "ALTER TABLE t ADD COLUMN w int DEFAULT 5")
+	run(t, a, "INSERT INTO t VALUES (2, 2)")
 	require.Equal(t, "40001", sqlstate(t, a, "COMMIT").Code)
 	// A definition against rows that it did not look at.
 	for _, alter := range []string{"ALTER v SET NOT NULL", "ALTER v TYPE text", "ADD CONSTRAINT c CHECK (v > 0)", "ADD COLUMN x float8 DEFAULT random()", "DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (v)"} {
-		run(t, a, "BEGIN; ALTER TABLE t "+alter)
+		run(t, a, "BEGIN; SELECT * FROM t")
 		run(t, b, "INSERT INTO t VALUES (3, NULL)")
+		run(t, a, "ALTER TABLE t "+alter)
 		require.Equal(t, "40001", sqlstate(t, a, "COMMIT").Code, alter)
 		run(t, b, "DELETE FROM t WHERE id = 3")
 	}
 	// One that looks at none goes through, and rows that came in between have it.
-	run(t, a, "BEGIN; ALTER TABLE t ADD COLUMN y int")
+	run(t, a, "BEGIN; SELECT * FROM t")
 	run(t, b, "INSERT INTO t VALUES (4, 4)")
-	run(t, a, "COMMIT")
+	run(t, a, "ALTER TABLE t ADD COLUMN y int; COMMIT")
 	require.Equal(t, [][]string{{"1", "1", "5", "∅"}, {"4", "4", "5", "∅"}}, rows(t, b, "SELECT * FROM t ORDER BY id"))
+	// An ALTER waits for a writer, and a writer for an ALTER; then each works on what the other left.
+	run(t, a, "BEGIN; INSERT INTO t VALUES (5, 5)")
+	altered := make(chan error, 1)
+	go func() {
+		_, err := b.Exec(context.Background(), "ALTER TABLE t ALTER v SET NOT NULL, ADD COLUMN waited text DEFAULT 'yes'")
+		altered <- err
+	}()
+	run(t, a, "INSERT INTO t VALUES (6, 6); COMMIT")
+	require.NoError(t, <-altered)
+	require.Equal(t, [][]string{{"4", "4"}}, rows(t, a, "SELECT count(*), count(*) FILTER (WHERE waited = 'yes') FROM t"))
 
 	// Alone, both run again by themselves.
 	done := make(chan error, 1)
