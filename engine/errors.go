@@ -129,6 +129,13 @@ func MapError(err error) error {
 		e.Column, e.Schema, e.Table, e.Detail = nn.Column, nn.Schema, nn.Table, nn.Detail()
 		return e
 	}
+	var inf *warehouse.InfiniteError
+	if errors.As(err, &inf) {
+		e := pgerr.Newf(pgerr.DatetimeFieldOverflow, "%s cannot be stored in column \"%s\"", inf.Value, inf.Column).
+			WithHint("Iceberg has no infinite dates and timestamps.")
+		e.Column, e.Schema, e.Table = inf.Column, inf.Schema, inf.Table
+		return e
+	}
 	var ce *changelog.Error
 	if errors.As(err, &ce) {
 		e := pgerr.New(codeOf(ce.Err), ce.Message)

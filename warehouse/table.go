@@ -92,7 +92,7 @@ func (t *TxTable) guarded(ctx context.Context, rec arrow.RecordBatch) (arrow.Rec
 		return rec, err
 	}
 	rec.Release()
-	return out, nil
+	return out, t.checkFinite(out)
 }
 
 // spill is a row log on its way into data files. Its rows stay findable until they are.
