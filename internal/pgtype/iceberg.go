@@ -51,7 +51,12 @@ func icebergType(oid uint32, typmod int32) (typ iceberg.Type, notice string, err
 	case Numeric:
 		typ, notice = decimalType(typmod)
 		return typ, notice, nil
-	case Text, Varchar, BPChar, Name, JSON, JSONB, Interval:
+	case BPChar:
+		if typmod < 0 {
+			notice = "values of type bpchar without a length are stored without their trailing spaces, which mean nothing in comparisons"
+		}
+		return iceberg.PrimitiveTypes.String, notice, nil
+	case Text, Varchar, Name, JSON, JSONB, Interval:
 		return iceberg.PrimitiveTypes.String, "", nil
 	case Bytea:
 		return iceberg.PrimitiveTypes.Binary, "", nil
