@@ -69,7 +69,9 @@ func jsonValue(a arrow.Array, typ iceberg.Type) (v any, ok bool) {
 		}
 		a = ext.Storage()
 	}
-	exact := func(f float64) (any, bool) { return f, !math.IsNaN(f) && !math.IsInf(f, 0) && !(f == 0 && math.Signbit(f)) }
+	exact := func(f float64) (any, bool) {
+		return f, !math.IsNaN(f) && !math.IsInf(f, 0) && !(f == 0 && math.Signbit(f))
+	}
 	switch x := a.(type) {
 	case *array.Boolean:
 		return x.Value(0), true
@@ -106,4 +108,6 @@ func jsonValue(a arrow.Array, typ iceberg.Type) (v any, ok bool) {
 }
 
 // plainYear says whether a year has the four digits of ISO 8601.
-func plainYear(t time.Time) bool { return t.Year() >= 1 && t.Year() <= 9999 && !strings.HasPrefix(t.Format("2006"), "-") }
+func plainYear(t time.Time) bool {
+	return t.Year() >= 1 && t.Year() <= 9999 && !strings.HasPrefix(t.Format("2006"), "-")
+}
