@@ -157,8 +157,8 @@ func TestFailedRequestLeavesNothing(t *testing.T) {
 		"no such table":     {UpdateTable{Ident: ident("s", "nope")}, icecat.ErrNoSuchTable},
 		"no such key":       {UpdateTable{Key: "00000000-0000-0000-0000-000000000001"}, icecat.ErrNoSuchTable},
 		"drop":              {DropTable{Ident: ident("s", "nope")}, icecat.ErrNoSuchTable},
-		"rename to itself":  {RenameTable{ident("s", "a"), ident("s", "a")}, icecat.ErrTableAlreadyExists},
-		"rename to nowhere": {RenameTable{ident("s", "a"), ident("x", "a")}, icecat.ErrNoSuchNamespace},
+		"rename to itself":  {RenameTable{From: ident("s", "a"), To: ident("s", "a")}, icecat.ErrTableAlreadyExists},
+		"rename to nowhere": {RenameTable{From: ident("s", "a"), To: ident("x", "a")}, icecat.ErrNoSuchNamespace},
 		"exists":            {CreateTable{Ident: ident("s", "a"), Metadata: newMetadata(t, c, ident("s", "a"))}, icecat.ErrTableAlreadyExists},
 		"no metadata":       {CreateTable{Ident: ident("s", "b")}, ErrInvalidRequest},
 		"namespace exists":  {CreateNamespace{Ident: ident("s")}, icecat.ErrNamespaceAlreadyExists},
@@ -391,7 +391,7 @@ func TestRenameListNamespaces(t *testing.T) {
 	require.Equal(t, ident("a", "t1"), rec.Tables[0].OldIdent)
 
 	// Two tables swap their names in one request, through a third name.
-	commit(t, c, RenameTable{ident("a", "t2"), ident("a", "tmp")}, RenameTable{ident("ab", "t4"), ident("a", "t2")}, RenameTable{ident("a", "tmp"), ident("ab", "t4")})
+	commit(t, c, RenameTable{From: ident("a", "t2"), To: ident("a", "tmp")}, RenameTable{From: ident("ab", "t4"), To: ident("a", "t2")}, RenameTable{From: ident("a", "tmp"), To: ident("ab", "t4")})
 	x, err := c.Cut().Table(ident("a", "t2"))
 	require.NoError(t, err)
 	y, err := c.Cut().Table(ident("ab", "t4"))
@@ -582,7 +582,7 @@ func TestRandomAgainstModel(t *testing.T) {
 			ch = DropTable{Ident: ident("s", x)}
 			delete(next, x)
 		case 2:
-			ch = RenameTable{ident("s", x), ident("s", y)}
+			ch = RenameTable{From: ident("s", x), To: ident("s", y)}
 			next[y] = next[x]
 			delete(next, x)
 			hasX = hasX && !hasY
