@@ -112,6 +112,11 @@ func (a *alteration) apply(ctx context.Context) error {
 	for _, f := range a.fields {
 		rewrite = rewrite || f.rewrite
 	}
+	if rewrite || a.looks() {
+		if err := a.oneBranch(); err != nil {
+			return err
+		}
+	}
 	if rewrite && !hasRows { // the expressions have to be right anyway
 		if _, err := pgsql.Rewrite(a.old, a.columns(), &resolver{ctx: ctx, s: a.s}); err != nil {
 			return a.s.sqlError(ctx, err)
@@ -174,6 +179,22 @@ func (a *alteration) checkOldRows(ctx context.Context, rewrite bool) error {
 		return a.checkKeys(ctx)
 	}
 	return nil
+}
+
+// oneBranch refuses to check or rewrite the rows of a table that has others on further branches: a definition is that of all of them.
+func (a *alteration) oneBranch() error {
+	var branches []string
+	for name, ref := range a.t.Metadata().Refs() {
+		if ref.SnapshotRefType == table.BranchRef {
+			branches = append(branches, name)
+		}
+	}
+	if len(branches) < 2 {
+		return nil
+	}
+	slices.Sort(branches)
+	return pgerr.Newf(pgerr.ObjectNotInPrerequisiteState, "cannot check or rewrite the rows of table \"%s\" while it has several branches", a.name()).
+		WithDetail("Branches: %s.", strings.Join(branches, ", ")).WithHint("Drop the other branches first.")
 }
 
 func (a *alteration) containsNulls(column string) error {
