@@ -66,7 +66,8 @@ func (t *TxTable) rebase(ctx context.Context, state *catalog.TableState) error {
 	}
 	mine := t.baseMeta
 	if meta.TableUUID() != mine.TableUUID() || meta.Version() != mine.Version() ||
-		meta.CurrentSchema().ID != mine.CurrentSchema().ID || meta.DefaultPartitionSpec() != mine.DefaultPartitionSpec() {
+		meta.CurrentSchema().ID != mine.CurrentSchema().ID || meta.DefaultPartitionSpec() != mine.DefaultPartitionSpec() ||
+		meta.Properties()[PropertyDefinition] != mine.Properties()[PropertyDefinition] || t.st.exclusive {
 		return nil
 	}
 	ref := liveset.Ref{UUID: meta.TableUUID(), Metadata: meta}
