@@ -316,7 +316,11 @@ func (s *session) createTableAs(ctx context.Context, w pgwire.Writer, b binding,
 // fill appends a query's rows to a new table.
 func (s *session) fill(ctx context.Context, t *warehouse.TxTable, b binding, cols []pgsql.RelColumn) (int64, error) {
 	wrap := func(sql string) string { return storedSQL(storableNumerics(sql, b.p.query.Columns, cols), 0, cols, 0) }
-	d, err := s.startWrapped(ctx, b, b.p.query, nil, wrap)
+	var d *duckRows
+	err := s.settled(ctx, b.p, func() (err error) {
+		d, err = s.startWrapped(ctx, b, b.p.query, nil, wrap)
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}

@@ -12,6 +12,7 @@
 //	prepared  an analysed statement; its dependencies say when it must be analysed again
 //	portal    a bound statement; stream portals send rows, command portals a tag
 //	rendered  a query as DuckDB text whose sources (scans, relations) are registered until release
+//	settled   a statement whose row locks are all had: it ran, or waited and ran again (engine/lockmgr keeps the locks)
 //	feed      the goroutine that turns commits into notifications while somebody listens
 //
 // Invariants:

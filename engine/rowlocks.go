@@ -165,7 +165,7 @@ func (s *session) lockWrites(ctx context.Context, t *warehouse.TxTable, olds []w
 			return err
 		}
 	}
-	return s.checkStale(ctx, t, olds)
+	return s.checkStale(ctx, t, rowsOf(olds))
 }
 
 // lockHits locks the rows that ON CONFLICT DO UPDATE found, before it asks whether and how it updates them, and returns their
@@ -189,7 +189,7 @@ func (s *session) lockHits(ctx context.Context, t *warehouse.TxTable, rec arrow.
 			return nil, err
 		}
 	}
-	return keys, s.checkStale(ctx, t, refs)
+	return keys, s.checkStale(ctx, t, rowsOf(refs))
 }
 
 // sameKeys reports whether rows have these keys.
@@ -255,7 +255,7 @@ func (s *session) lockAllRows(ctx context.Context, t *warehouse.TxTable, mode lo
 }
 
 // checkStale returns a *lockWait when one of the rows is not live any more in the newest commit.
-func (s *session) checkStale(ctx context.Context, t *warehouse.TxTable, refs []warehouse.RowRef) error {
+func (s *session) checkStale(ctx context.Context, t *warehouse.TxTable, rows fileRows) error {
 	base := t.State()
 	newest, ok := s.gw.catalog.Cut().TableByKey(base.Key)
 	if ok && newest.ChangedSeq == base.ChangedSeq {
@@ -266,25 +266,20 @@ func (s *session) checkStale(ctx context.Context, t *warehouse.TxTable, refs []w
 	if !ok {
 		return w
 	}
-	set := liveset.Empty()
-	if id, has := newest.SnapshotID(); has {
-		meta, err := newest.Metadata(ctx)
-		if err != nil {
-			return err
-		}
-		if set, err = s.gw.live.At(ctx, liveset.Ref{UUID: meta.TableUUID(), Metadata: meta}, id); err != nil {
-			return fmt.Errorf("live set of the newest commit: %w", err)
-		}
+	live, err := t.StillLive(ctx, newest, rows)
+	if err != nil || live {
+		return err
 	}
+	return w
+}
+
+// rowsOf gathers rows by file.
+func rowsOf(refs []warehouse.RowRef) fileRows {
+	out := fileRows{}
 	for _, r := range refs {
-		if t.BaseSet().File(r.Path) == nil {
-			continue // the transaction's own
-		}
-		if f := set.File(r.Path); f == nil || f.Suppressed != nil && f.Suppressed.Contains(r.Pos) {
-			return w
-		}
+		out.add(r)
 	}
-	return nil
+	return out
 }
 
 // rowKeys names rows for the lock manager: by key, or by place in a table without one. Rows of the transaction itself get "".

@@ -21,6 +21,15 @@ type lockedRows map[int]fileRows
 // fileRows are positions by data file.
 type fileRows map[string]*roaring.Bitmap
 
+func (f fileRows) add(r warehouse.RowRef) {
+	bm := f[r.Path]
+	if bm == nil {
+		bm = roaring.New()
+		f[r.Path] = bm
+	}
+	bm.Add(r.Pos)
+}
+
 // lockRows runs the locking clauses of a query. A *lockWait says that a row has to be waited for, and that the statement must
 // run again; the locks it took until then stay.
 func (s *session) lockRows(ctx context.Context, q *pgsql.Query, args []value) (lockedRows, error) {
@@ -60,7 +69,6 @@ type lockRel struct {
 	oid   uint32
 	name  string
 	files []string
-	refs  []warehouse.RowRef // what was locked, to be compared with the newest commit
 }
 
 var rowModes = map[pgsql.LockStrength]lockmgr.Mode{
@@ -100,7 +108,7 @@ func (op *lockOp) run(ctx context.Context, args []value) error {
 		if r.t.State() == nil {
 			continue
 		}
-		if err := s.checkStale(ctx, r.t, r.refs); err != nil {
+		if err := s.checkStale(ctx, r.t, op.rows[r.Rel]); err != nil {
 			return err
 		}
 	}
@@ -204,13 +212,7 @@ func (op *lockOp) lockRow(ctx context.Context, refs [][]warehouse.RowRef, keys [
 		if ref.Path == "" {
 			continue
 		}
-		bm := op.rows[r.Rel][ref.Path]
-		if bm == nil {
-			bm = roaring.New()
-			op.rows[r.Rel][ref.Path] = bm
-		}
-		bm.Add(ref.Pos)
-		r.refs = append(r.refs, ref)
+		op.rows[r.Rel].add(ref)
 	}
 	return true, nil
 }

@@ -2,6 +2,7 @@ package warehouse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -103,6 +104,41 @@ func (t *TxTable) rebase(ctx context.Context, state *catalog.TableState) error {
 	}
 	t.openedHead, t.openedSet = t.head, set
 	return nil
+}
+
+// StillLive reports whether rows (positions by data file) of main at the transaction's cut are live in a newer state of the table too, wherever compactions have
+// put them. Rows that the transaction itself wrote are.
+func (t *TxTable) StillLive(ctx context.Context, state *catalog.TableState, rows map[string]*roaring.Bitmap) (bool, error) {
+	if t.OnBranch() {
+		return true, nil // what main's commits did is nothing to a branch
+	}
+	set := liveset.Empty()
+	if id, ok := state.SnapshotID(); ok {
+		meta, err := state.Metadata(ctx)
+		if err != nil {
+			return false, err
+		}
+		if set, err = t.tx.w.opts.Live.At(ctx, liveset.Ref{UUID: meta.TableUUID(), Metadata: meta}, id); err != nil {
+			return false, fmt.Errorf("live set of a newer commit: %w", err)
+		}
+	}
+	there := map[string]*roaring.Bitmap{}
+	for path, b := range rows {
+		if t.baseSet.File(path) == nil {
+			continue
+		}
+		if err := t.tx.w.moves.follow(set, path, b, there); errors.Is(err, ErrConflict) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+	}
+	for path, b := range there {
+		if f := set.File(path); f == nil || f.Suppressed != nil && f.Suppressed.Intersects(b) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // keysClashLocked reports whether commits since the base inserted a key that the transaction inserted too.
