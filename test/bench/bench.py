@@ -16,10 +16,12 @@ import time
 import duckdb
 
 import analytics
+import commits
 import wire
 from peers import ROOT, Gateway, Postgres, duck, scratch
 
-WORKS = {"P1": analytics.p1, "P2": wire.p2, "P4": analytics.p4, "P6": analytics.p6, "P7": wire.p7, "P8": wire.p8, "P10": analytics.p10}
+WORKS = {"P1": analytics.p1, "P2": wire.p2, "P4": analytics.p4, "P6": analytics.p6, "P7": wire.p7, "P8": wire.p8, "P9": commits.p9,
+         "P10": analytics.p10, "P11": commits.p11}
 
 
 @dataclasses.dataclass
@@ -102,7 +104,7 @@ The whole run took {took:.0f} s; the server's peak resident memory was {peak} Mi
 
 {table}
 
-Not measured here: P3, P5, P9, P11, P12, P14, and of P4 the equality deletes, which SQL cannot write. `go test -bench . ./lookup ./changelog
+Not measured here: P3, P5, P12, P14, and of P4 the equality deletes, which SQL cannot write. `go test -bench . ./lookup ./changelog
 ./liveset ./engine/duck` measures parts of them in process. That a large result streams in bounded memory (P13) is a test, `TestLargeResultStreams`.
 """
 

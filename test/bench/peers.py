@@ -28,7 +28,8 @@ class Gateway:
         self.log = open(folder / "skade.log", "wb")
         binary = os.environ.get("SKADE_PG_BIN", ROOT / "bin" / "skade-pg")
         self.version = subprocess.run([binary, "version"], capture_output=True, text=True).stdout.strip().splitlines()[0]
-        self.process = subprocess.Popen([binary, "serve", "--data", self.data, "--listen", "127.0.0.1:0"],
+        self.http = f"http://127.0.0.1:{free_port()}"
+        self.process = subprocess.Popen([binary, "serve", "--data", self.data, "--listen", "127.0.0.1:0", "--http", self.http[7:]],
                                         stdout=subprocess.PIPE, stderr=self.log, text=True)
         self.url = re.search(r"postgres://\S+", self.process.stdout.readline()).group(0)
         self.db = psycopg.connect(self.url, autocommit=True)
@@ -53,6 +54,12 @@ class Gateway:
         self.process.wait(60)
 
 
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
 class Postgres:
     """PostgreSQL 15 with its defaults, but max_wal_size = 4GB, so that loading is not slowed by checkpoints."""
 
@@ -65,9 +72,7 @@ class Postgres:
             owner = pwd.getpwnam("postgres")
             os.chown(self.folder, owner.pw_uid, owner.pw_gid)
             self.user = ["runuser", "-u", "postgres", "--"]
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
+        port = free_port()
         self.run(PGBIN / "initdb", "-D", self.folder / "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8")
         with open(self.folder / "data" / "postgresql.conf", "a") as f:
             f.write(f"port = {port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = ''\nmax_wal_size = '4GB'\n")

@@ -8,10 +8,12 @@ from measure import Row, equal, ms, race, rate, timed
 from peers import PGBIN, ROOT
 
 
-def pgbench(url, script, clients, seconds, mode="prepared"):
-    """Transactions per second of a pgbench script."""
-    r = subprocess.run([PGBIN / "pgbench", "-n", "-M", mode, "-c", str(clients), "-j", "1", "-T", str(seconds), "-f", script, url],
-                       capture_output=True, text=True, timeout=seconds * 10 + 60)
+def pgbench(url, scripts, clients, seconds=0, mode="prepared", transactions=0):
+    """Transactions per second of a pgbench script, or of several taken by chance: for some seconds, or a number of transactions."""
+    files = [a for f in (scripts if isinstance(scripts, list) else [scripts]) for a in ("-f", f)]
+    length = ["-t", str(transactions)] if transactions else ["-T", str(seconds)]
+    r = subprocess.run([PGBIN / "pgbench", "-n", "-M", mode, "-c", str(clients), "-j", "1", *length, *files, url],
+                       capture_output=True, text=True, timeout=seconds * 10 + transactions + 60)
     found = re.search(r"tps = ([\d.]+) \(without initial", r.stdout)
     assert r.returncode == 0 and found and "number of failed transactions: 0" in r.stdout, r.stdout + r.stderr
     return float(found.group(1))

@@ -1,0 +1,61 @@
+"""P9 and P11: single-row commits, from one writer and from 64, and how they grow."""
+
+import re
+import urllib.request
+
+from measure import Row, race, rate
+from wire import pgbench, script
+
+TABLES = 64
+
+
+def counters(server):
+    """The server's counters of commits and syncs."""
+    text = urllib.request.urlopen(server.http + "/metrics", timeout=10).read().decode()
+    return {k: float(v) for k, v in re.findall(r"^(skade_\w+) ([\d.e+]+)$", text, re.M)}
+
+
+def setup(w):
+    if not w.has("w0"):
+        for server in (w.skade, w.postgres):
+            for i in range(TABLES):
+                server.db.execute(f"CREATE TABLE w{i} (id bigint PRIMARY KEY, v integer, t text)")
+    return [script(w, f"upsert{i}", f"\\set k random(1, 10000)\n"
+                   f"INSERT INTO w{i} VALUES (:k, 1, 'text') ON CONFLICT (id) DO UPDATE SET v = w{i}.v + 1;\n") for i in range(TABLES)]
+
+
+def p9(w):
+    scripts = setup(w)
+
+    def side(server, clients, files):
+        def run():
+            return 1 / pgbench(server.url, files, clients, w.scale.seconds), None
+        return run
+
+    for clients, files, what, target in ((1, scripts[:1], "1 writer, 1 table", None), (64, scripts, "64 writers, 64 tables", 0.5), (64, scripts[:1], "64 writers, 1 table", 0.5)):
+        before = counters(w.skade)
+        a, b = race(side(w.skade, clients, files), side(w.postgres, clients, files), w.scale.rounds, lambda ours, theirs: None)
+        after = counters(w.skade)
+        commits = after["skade_commit_seq"] - before["skade_commit_seq"]
+        syncs = (after["skade_storage_fsyncs_total"] - before["skade_storage_fsyncs_total"]) / commits
+        yield Row("P9", f"prepared upsert of one row, a commit each, {what}", "PostgreSQL, synchronous_commit on", rate(1 / a, "tx/s"), rate(1 / b, "tx/s"), b / a,
+                  f"≥ {target}×" if target else "", target is None or b / a >= target,
+                  f"{syncs:.2f} syncs of the file store a commit; each commit is a data file with its key index, a manifest, a manifest list and its part of a metadata file")
+
+
+def p11(w):
+    """One writer's commits per second into a table that has 100 commits, against 1,000."""
+    db = w.skade.db
+    db.execute("CREATE TABLE grow (id bigint PRIMARY KEY, v integer, t text)")
+    upsert = [script(w, "grow", "\\set k random(1, 10000)\nINSERT INTO grow VALUES (:k, 1, 'text') ON CONFLICT (id) DO UPDATE SET v = grow.v + 1;\n")]
+
+    def reach(n):
+        while (have := db.execute("SELECT count(*) FROM skade.commits WHERE table_name = 'public.grow'").fetchone()[0]) < n:
+            pgbench(w.skade.url, upsert, 1, 1, transactions=n - have)
+
+    times = []
+    for n in (100, 1000):
+        reach(n)
+        times.append(sorted(1 / pgbench(w.skade.url, upsert, 1, 1, transactions=50) for _ in range(3))[1])
+    yield Row("P11", "a commit after 1,000 commits to its table", "itself after 100", rate(1 / times[1], "tx/s"), rate(1 / times[0], "tx/s"), times[0] / times[1],
+              "time ≤ 1.5×", times[1] <= 1.5 * times[0], "the metadata file holds every snapshot: its encoding and its copies grow with them")
