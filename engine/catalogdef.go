@@ -17,7 +17,7 @@ import (
 func declaredColumn(c *pgcatalog.RelationColumn, d columnDef) {
 	switch {
 	case d.Generated != "":
-		c.Generated, c.Default = true, shownExpr(d.Generated)
+		c.Generated, c.Default = true, d.Generated
 	case d.Identity == "always":
 		c.Identity = 'a'
 	case d.Identity != "":
@@ -40,13 +40,33 @@ func declaredExpressions(rel *pgcatalog.Relation, d *tableDef) {
 		return out
 	}
 	for i := range rel.Columns {
-		if c := &rel.Columns[i]; c.Generated {
+		c := &rel.Columns[i]
+		if c.Generated {
 			c.Uses = uses(c.Default)
+			c.Default, c.Pretty = shownOver(rel, c.Default, c.TypeOID)
+		} else if c.Default != "" {
+			if full, pretty := shownOver(rel, c.Default, c.TypeOID); full != shownExpr(c.Default) {
+				c.Default, c.Pretty = full, pretty
+			}
 		}
 	}
 	for _, c := range d.checks {
-		rel.Checks = append(rel.Checks, pgcatalog.Check{Name: c.Name, Expr: shownExpr(c.Expr), Columns: uses(c.Expr), NotValid: c.NotValid, NoInherit: c.NoInherit})
+		full, pretty := shownOver(rel, c.Expr, 0)
+		rel.Checks = append(rel.Checks, pgcatalog.Check{Name: c.Name, Expr: full, Pretty: pretty, Columns: uses(c.Expr), NotValid: c.NotValid, NoInherit: c.NoInherit})
 	}
+}
+
+// shownOver is an expression over a relation's columns as PostgreSQL prints it, and prettily; pretty is "" when that is full without the parentheses
+// around it.
+func shownOver(rel *pgcatalog.Relation, text string, want uint32) (full, pretty string) {
+	r := &pgsql.Relation{Schema: rel.Namespace, Name: rel.Name}
+	for _, c := range rel.Columns {
+		r.Columns = append(r.Columns, pgsql.RelColumn{Name: c.Name, Type: c.TypeOID, Mod: c.TypeMod})
+	}
+	if full, pretty, ok := pgsql.ShownExpr(r, text, want); ok {
+		return full, pretty
+	}
+	return shownExpr(text), ""
 }
 
 // shownExprs keeps the shown form of expressions: finding it takes a parse.

@@ -23,22 +23,25 @@ func (s *session) declareTable(ctx context.Context, n *newTable, u *pgsql.Create
 		case c.Default != "":
 			text, err := s.checkDefault(ctx, rel, i)
 			if err != nil {
-				return located(err, c.DefaultLoc)
+				return inExpression(err, c.DefaultLoc)
 			}
 			d.Default = text
 		case c.Generated != "":
 			text, err := s.checkGenerated(ctx, rel, i)
 			if err != nil {
-				return located(err, c.GeneratedLoc)
+				return inExpression(err, c.GeneratedLoc)
 			}
 			d.Generated = text
 		}
 		n.def.setColumn(i+1, d)
 	}
-	for _, c := range u.Checks {
+	for i, c := range u.Checks {
+		if c.Name != "" && slices.ContainsFunc(u.Checks[:i], func(d pgsql.CheckDef) bool { return d.Name == c.Name }) {
+			return pgerr.Newf(pgerr.DuplicateObject, "check constraint \"%s\" already exists", c.Name)
+		}
 		check, err := s.newCheck(ctx, rel, c, n.def, n.keyName(u))
 		if err != nil {
-			return located(err, c.Loc)
+			return inExpression(err, c.Loc)
 		}
 		n.def.addCheck(check)
 	}

@@ -178,10 +178,19 @@ func (s *session) createTable(ctx context.Context, w pgwire.Writer, u *pgsql.Cre
 	return nil
 }
 
-// located gives an error of a declared expression a position when it has none.
+// located gives an error a position when it has none.
 func located(err error, loc int) error {
 	if e := pgerr.As(err); e != nil && e.Position == 0 {
 		return e.WithPosition(loc)
+	}
+	return err
+}
+
+// inExpression moves the position of an error in a declared expression, which counts from its own start, to the statement. An error about the
+// whole expression has none, as in PostgreSQL.
+func inExpression(err error, loc int) error {
+	if e := pgerr.As(err); e != nil && e.Position > 0 {
+		return e.WithPosition(max(loc+e.Position-pgsql.ForeignOffset-1, 0))
 	}
 	return err
 }

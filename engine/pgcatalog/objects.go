@@ -94,6 +94,8 @@ type RelationColumn struct {
 	// Default is the default expression as pg_get_expr shows it, or that of a generated column; "" means none. What is shown prettily
 	// lacks parentheses around the whole.
 	Default string
+	// Pretty is Default as pretty printing shows it; "" when that is Default without the parentheses around it.
+	Pretty string
 	// Generated is a GENERATED ALWAYS AS (…) STORED column; Uses are the columns in its expression.
 	Generated bool
 	Uses      []int16
@@ -106,7 +108,9 @@ type RelationColumn struct {
 type Check struct {
 	Name string
 	// Expr is the condition as pg_get_expr shows it.
-	Expr                string
+	Expr string
+	// Pretty is Expr as pretty printing shows it; "" when that is Expr without the parentheses around it.
+	Pretty              string
 	Columns             []int16
 	NotValid, NoInherit bool
 }

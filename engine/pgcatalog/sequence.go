@@ -186,6 +186,10 @@ func splitQuoted(text string) (schema, name string, ok bool) {
 
 // expression is pg_get_expr: relations that the search path finds are named without their schema.
 func (sc *scope) expression(text string, pretty bool) string {
+	known := false
+	if p := sc.pretty[text]; pretty && p != "" {
+		text, known = p, true
+	}
 	text = regclassConstant.ReplaceAllStringFunc(text, func(m string) string {
 		schema, name, ok := splitQuoted(m[1 : len(m)-len("'::regclass")])
 		if !ok {
@@ -197,7 +201,7 @@ func (sc *scope) expression(text string, pretty bool) string {
 		}
 		return "'" + strings.ReplaceAll(quoteIdent(name), "'", "''") + "'::regclass"
 	})
-	if pretty {
+	if pretty && !known {
 		return unwrapped(text)
 	}
 	return text

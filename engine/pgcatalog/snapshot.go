@@ -66,6 +66,7 @@ type Snapshot struct {
 	roleID      map[string]uint32
 	functions   map[uint32]*Function
 	checks      map[uint32]*Check
+	pretty      map[string]string // expressions → as pretty printing shows them
 }
 
 // qualified is a name in a schema.
@@ -77,7 +78,7 @@ func (c *Catalog) Snapshot(o *Objects) *Snapshot {
 	s := &Snapshot{catalog: c, objects: o,
 		relations: make(map[uint32]*Relation, len(o.Relations)), byName: make(map[qualified]*Relation, len(o.Relations)), keys: map[qualified]uint32{},
 		namespaces: map[uint32]string{}, namespaceID: map[string]uint32{}, owners: map[string]uint32{},
-		roles: map[uint32]*Role{}, roleID: map[string]uint32{}, functions: map[uint32]*Function{}, checks: map[uint32]*Check{}}
+		roles: map[uint32]*Role{}, roleID: map[string]uint32{}, functions: map[uint32]*Function{}, checks: map[uint32]*Check{}, pretty: map[string]string{}}
 	for i := range o.Relations {
 		r := &o.Relations[i]
 		s.relations[r.OID] = r
@@ -85,7 +86,15 @@ func (c *Catalog) Snapshot(o *Objects) *Snapshot {
 		if r.hasKey() {
 			s.keys[qualified{r.Namespace, r.keyName()}] = primaryIndex.of(r.OID)
 		}
+		for _, c := range r.Columns {
+			if c.Pretty != "" {
+				s.pretty[c.Default] = c.Pretty
+			}
+		}
 		for j := range r.Checks {
+			if c := r.Checks[j]; c.Pretty != "" {
+				s.pretty[c.Expr] = c.Pretty
+			}
 			s.checks[declaredOID(r.OID, "check", r.Checks[j].Name)] = &r.Checks[j]
 		}
 	}

@@ -30,6 +30,8 @@ type analyzer struct {
 	// noParams refuses parameters (view bodies, defaults), noSubquery names the place that refuses subqueries.
 	noParams   bool
 	noSubquery string
+	// declaring is "default " while a declaration is checked, for PostgreSQL's message about its type.
+	declaring string
 	// unstable is set when something that is not immutable was met.
 	unstable bool
 	// names are the unqualified relation names that were resolved, for NormalizeView.

@@ -39,13 +39,19 @@ func (az *analyzer) foreignExpr(text string) *expr {
 	return e
 }
 
+// foreignPrefix stands before a declared expression while it is analysed; ForeignOffset is how far it moves positions.
+const (
+	foreignPrefix = "SELECT ("
+	ForeignOffset = len(foreignPrefix)
+)
+
 // foreign is an expression that is not part of the statement.
 type foreign struct{ node *pg_query.Node }
 
 // inForeign reads an expression that a table declares and hands it to f, in whose time positions are the expression's, parameters are refused
 // and subqueries are, too: what is the expression's name in messages.
 func (az *analyzer) inForeign(text, what string, f func(foreign)) {
-	stmts, err := Parse("SELECT (" + text + ")")
+	stmts, err := Parse(foreignPrefix + text + ")")
 	if err != nil || len(stmts) != 1 || stmts[0].Kind != Select {
 		panic(pgerr.Newf(pgerr.InternalError, "the %s %q cannot be read", what, text))
 	}
@@ -61,7 +67,10 @@ func (s *scope) assign(e *expr, rel *Relation, col int) *expr {
 	loc := e.loc
 	out, ok := s.coerce(e, c.Type, c.Mod, assignmentCoercion)
 	if !ok {
-		er := s.az.errorAt(pgerr.DatatypeMismatch, loc, "column %q is of type %s but expression is of type %s", c.Name, typeName(c.Type), typeName(e.typ))
+		er := s.az.errorAt(pgerr.DatatypeMismatch, loc, "column %q is of type %s but %sexpression is of type %s", c.Name, typeName(c.Type), s.az.declaring, typeName(e.typ))
+		if s.az.declaring != "" {
+			er.Position = 0
+		}
 		er.Hint = "You will need to rewrite or cast the expression."
 		panic(er)
 	}

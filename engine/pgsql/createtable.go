@@ -117,19 +117,19 @@ func (az *analyzer) columnDef(d *pg_query.ColumnDef, t *CreateTable) ColumnDef {
 		default:
 			az.refuseConstraint(c)
 		}
+		az.oneSource(c.Location, &col, t.Name)
 	}
-	az.oneSource(d, &col, t.Name)
 	return col
 }
 
 // oneSource refuses a column whose values would come from two places.
-func (az *analyzer) oneSource(d *pg_query.ColumnDef, col *ColumnDef, table string) {
+func (az *analyzer) oneSource(loc int32, col *ColumnDef, table string) {
 	clash := func(what string) {
-		az.fail(pgerr.SyntaxError, d.Location, "both %s specified for column %q of table %q", what, col.Name, table)
+		az.fail(pgerr.SyntaxError, loc, "both %s specified for column %q of table %q", what, col.Name, table)
 	}
 	switch {
 	case col.Serial && col.Default != "":
-		az.fail(pgerr.SyntaxError, d.Location, "multiple default values specified for column %q of table %q", col.Name, table)
+		az.fail(pgerr.SyntaxError, loc, "multiple default values specified for column %q of table %q", col.Name, table)
 	case (col.Default != "" || col.Serial) && col.Identity != "":
 		clash("default and identity")
 	case (col.Default != "" || col.Serial) && col.Generated != "":
@@ -270,6 +270,7 @@ func CheckDefault(c ColumnDef, r Resolver) (err error) {
 	az := newAnalyzer(&source{}, r, nil)
 	defer az.rescue(&err)
 	rel := &Relation{Columns: []RelColumn{{Name: c.Name, Type: c.Type, Mod: c.Mod, Default: c.Default}}}
+	az.declaring = "default "
 	az.defaultExpr(&scope{az: az}, rel, 0)
 	return nil
 }

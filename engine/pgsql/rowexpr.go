@@ -138,6 +138,7 @@ func CheckGenerated(rel *Relation, col int, r Resolver) (err error) {
 	az := newAnalyzer(&source{}, r, nil)
 	az.noParams = true
 	defer az.rescue(&err)
+	az.declaring = "default "
 	cols := az.plainColumns(rel)
 	e := az.generatedExpr(rel, col, cols)
 	if az.unstable {
