@@ -259,7 +259,7 @@ func (d *shower) in(name string, l shownExpr, items []*pg_query.Node) shownExpr 
 	l = d.cast(l, op.left)
 	if elem := array.typ; elem != op.right {
 		array = d.castText(array, typeName(op.right)+"[]", op.right)
-		array.full, array.pretty = "("+array.full+")", array.pretty
+		array.full = "(" + array.full + ")"
 	}
 	word := " ANY ("
 	if name == "<>" {
