@@ -109,9 +109,6 @@ func (s *session) renameRelation(ctx context.Context, t *warehouse.TxTable, from
 	}
 	tx := s.tx.warehouseTx()
 	if t != nil {
-		if err := s.keepKeyName(ctx, t); err != nil {
-			return err
-		}
 		if err := tx.RenameTable(ctx, from, to); err != nil {
 			return err
 		}
@@ -134,15 +131,6 @@ func (s *session) renameRelation(ctx context.Context, t *warehouse.TxTable, from
 		}
 	}
 	return s.retarget(ctx, views, from, to, nil)
-}
-
-// keepKeyName writes the key's name down when it was made of the table's: a constraint keeps its name when the table gets another.
-func (s *session) keepKeyName(ctx context.Context, t *warehouse.TxTable) error {
-	props := t.Metadata().Properties()
-	if len(t.Schema().IdentifierFieldIDs) == 0 || props[propConstraint] != "" {
-		return nil
-	}
-	return s.tx.warehouseTx().AlterTable(ctx, t.Ident(), table.NewSetPropertiesUpdate(map[string]string{propConstraint: constraintName(t.Ident(), props)}))
 }
 
 // renameColumn is ALTER TABLE … RENAME COLUMN. Views that use the column go on under its old name, generated columns and CHECK constraints

@@ -336,7 +336,7 @@ func TestBranchStatements(t *testing.T) {
 	require.Equal(t, "1", one(t, c, "EXECUTE n"))
 	// A branch lives through VACUUM, and through the drop of the table that has it.
 	run(t, c, "VACUUM FULL t")
-	run(t, c, "DROP TABLE t")
+	run(t, c, "DROP TABLE t CASCADE")
 	run(t, c, "SELECT skade.undrop('t')")
 	require.Equal(t, "3", one(t, c, "SELECT count(*) FROM table_at('t', 'b')"))
 }
