@@ -258,7 +258,7 @@ func (s *session) lockAllRows(ctx context.Context, t *warehouse.TxTable, mode lo
 func (s *session) checkStale(ctx context.Context, t *warehouse.TxTable, rows fileRows) error {
 	base := t.State()
 	newest, ok := s.gw.catalog.Cut().TableByKey(base.Key)
-	if ok && newest.ChangedSeq == base.ChangedSeq {
+	if ok && newest.ChangedSeq == base.ChangedSeq || t.Undropped() {
 		return nil
 	}
 	w := newLockWait(t)

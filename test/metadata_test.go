@@ -109,6 +109,8 @@ func TestUndrop(t *testing.T) {
 	run(t, c, "BEGIN")
 	run(t, c, "SELECT skade.undrop('"+before[0][1]+"', 't2')")
 	run(t, c, "INSERT INTO t2 VALUES (3, 'c')")
+	run(t, c, "UPDATE t2 SET v = 'B' WHERE id = 2")
+	run(t, c, "UPDATE t2 SET v = 'b' WHERE id = 2")
 	run(t, c, "COMMIT")
 	require.Equal(t, oid, one(t, c, "SELECT 't2'::regclass::oid"))
 	require.Equal(t, [][]string{{"2", "b"}, {"3", "c"}}, rows(t, c, "SELECT * FROM t2 ORDER BY id"))

@@ -372,6 +372,9 @@ func (c *tableCommit) refUpdates(base icetable.Metadata) (before, after []icetab
 	return before, after, nil
 }
 
+// Undropped says that this transaction brought the table back: nobody else sees it yet.
+func (t *TxTable) Undropped() bool { return t.undropped }
+
 // UndropTable brings a dropped table back under ident, a free name. The transaction can use it at once.
 func (tx *Tx) UndropTable(ctx context.Context, d *catalog.DroppedTable, ident icetable.Identifier) error {
 	if err := tx.writable(); err != nil {
