@@ -42,8 +42,8 @@ type session struct {
 		sync.Mutex
 		ctx    context.Context // the running statement's
 		cancel context.CancelCauseFunc
-		// pending is a cancel that came while nothing ran inside an extended batch; nil when none.
-		busy bool
+		// pending is a cancel that came while a message was handled but its statement did not run yet; nil when none.
+		pending *pgerr.Error
 	}
 	// rowCalls serialises calls of perRow functions.
 	rowCalls  sync.Mutex
@@ -264,6 +264,9 @@ func (s *session) Idle(idle bool) {
 	s.act.idle(s, idle)
 	s.watchIdle(idle)
 	if idle {
+		s.run.Lock()
+		s.run.pending = nil
+		s.run.Unlock()
 		s.conns.shrink()
 		s.gw.feed.retry(s.listener)
 	}
@@ -293,6 +296,8 @@ func (s *session) Cancel(cause *pgerr.Error) {
 	defer s.run.Unlock()
 	if s.run.cancel != nil {
 		s.run.cancel(cause)
+	} else {
+		s.run.pending = cause
 	}
 }
 
@@ -319,6 +324,10 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.run.Lock()
 	s.run.ctx, s.run.cancel = ctx, cancel
+	if s.run.pending != nil { // it came while the statement was on its way
+		cancel(s.run.pending)
+		s.run.pending = nil
+	}
 	s.run.Unlock()
 	var timer *time.Timer
 	fired := make(chan struct{})
