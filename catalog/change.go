@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,7 +53,7 @@ func (ch CreateNamespace) apply(_ context.Context, a *attempt) error {
 		return fmt.Errorf("%w: %s", icecat.ErrNamespaceAlreadyExists, dotted(ch.Ident))
 	}
 	if len(ch.Ident) > 1 {
-		if _, err := a.namespace(ch.Ident[:len(ch.Ident)-1]); err != nil {
+		if err := a.writableNamespace(ch.Ident[:len(ch.Ident)-1]); err != nil {
 			return err
 		}
 	}
@@ -78,6 +79,9 @@ func (ch DropNamespace) apply(_ context.Context, a *attempt) error {
 	if err != nil {
 		return err
 	}
+	if err := a.ownNamespace(n); err != nil {
+		return err
+	}
 	if err := a.state.empty(ch.Ident); err != nil {
 		return err
 	}
@@ -90,6 +94,9 @@ func (ch DropNamespace) apply(_ context.Context, a *attempt) error {
 func (ch UpdateNamespace) apply(_ context.Context, a *attempt) error {
 	old, err := a.namespace(ch.Ident)
 	if err != nil {
+		return err
+	}
+	if err := a.ownNamespace(old); err != nil {
 		return err
 	}
 	n := *old
@@ -121,7 +128,7 @@ func (ch RenameTable) apply(_ context.Context, a *attempt) error {
 	if dotted(ch.From) == dotted(ch.To) && len(ch.From) == len(ch.To) {
 		return fmt.Errorf("%w: %s", icecat.ErrTableAlreadyExists, dotted(ch.To))
 	}
-	if _, err := a.namespace(ch.To[:len(ch.To)-1]); err != nil {
+	if err := errors.Join(a.own(old), a.writableNamespace(ch.To[:len(ch.To)-1])); err != nil {
 		return err
 	}
 	if err := a.free(ch.To); err != nil {
@@ -145,6 +152,12 @@ func (ch DropTable) apply(ctx context.Context, a *attempt) error {
 	if err := t.is(ch.Key); err != nil {
 		return err
 	}
+	if err := a.own(t); err != nil {
+		return err
+	}
+	if ch.MetadataLocation != "" && ch.MetadataLocation != t.MetadataLocation {
+		return fmt.Errorf("%w: %s changed meanwhile", ErrConflict, dotted(ch.Ident))
+	}
 	if ch.Purge {
 		if err := a.planPurge(ctx, t); err != nil {
 			return err
@@ -152,12 +165,12 @@ func (ch DropTable) apply(ctx context.Context, a *attempt) error {
 	}
 	a.state.dropTable(t.Key)
 	a.stage(tableKey(t.UUID), nil)
-	if !ch.Purge {
+	if !ch.Purge && ch.Operation != OperationUnregister && !t.mounted { // another catalog has the files
 		a.stageDropped(t, &DroppedTable{State: t, Seq: a.seq, Time: a.time})
 	}
 	a.entry(TableRecord{
 		Kind: KindDrop, Key: t.Key, UUID: t.UUID, Ident: t.Ident, OldMetadata: t.MetadataLocation, SchemaID: t.schemaID,
-		Operation: OperationDrop,
+		Operation: cmp.Or(ch.Operation, OperationDrop),
 	})
 	return nil
 }
@@ -203,7 +216,7 @@ func (ch PutObject) apply(_ context.Context, a *attempt) error {
 	if len(o.Payload) > maxPayload {
 		return fmt.Errorf("%w: payload of %d bytes, at most %d", ErrInvalidRequest, len(o.Payload), maxPayload)
 	}
-	if _, err := a.namespace(o.Namespace); err != nil {
+	if err := a.writableNamespace(o.Namespace); err != nil {
 		return err
 	}
 	o.Namespace = cloneIdent(o.Namespace)
@@ -234,6 +247,9 @@ func (ch PutObject) apply(_ context.Context, a *attempt) error {
 func (ch DropObject) apply(_ context.Context, a *attempt) error {
 	o, err := (&Cut{s: a.state}).Object(ch.Kind, ch.Namespace, ch.Name)
 	if err != nil {
+		return err
+	}
+	if err := a.writableNamespace(o.Namespace); err != nil {
 		return err
 	}
 	a.state.dropObject(o.Kind, o.Namespace, o.Name)

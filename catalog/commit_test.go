@@ -168,7 +168,7 @@ func TestFailedRequestLeavesNothing(t *testing.T) {
 		"not empty":         {DropNamespace{Ident: ident("s")}, icecat.ErrNamespaceNotEmpty},
 		"no object":         {DropObject{"view", ident("s"), "v"}, ErrNoSuchObject},
 		"view over table":   {PutObject{Object: Object{Kind: "view", Namespace: ident("s"), Name: "a"}}, icecat.ErrTableAlreadyExists},
-		"register nothing":  {RegisterTable{ident("s", "r"), "/nowhere/x.metadata.json"}, errAny},
+		"register nothing":  {RegisterTable{Ident: ident("s", "r"), MetadataLocation: "/nowhere/x.metadata.json"}, ErrNoMetadata},
 		"set and removed":   {UpdateNamespace{ident("s"), []string{"k"}, iceberg.Properties{"k": "v"}}, ErrInvalidRequest},
 	}
 	for name, b := range bad {

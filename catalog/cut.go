@@ -114,6 +114,12 @@ type NamespaceState struct {
 	CreatedSeq, ChangedSeq uint64
 }
 
+// PropertyMount is the property of a namespace that a mount follows: the mount's name.
+const PropertyMount = "skade.mount"
+
+// Mount returns the name of the mount that the namespace belongs to, "" for one of our own.
+func (n *NamespaceState) Mount() string { return n.Properties[PropertyMount] }
+
 // Seq returns the cut's commit seq: 0 for a catalog without commits.
 func (k *Cut) Seq() uint64 { return k.s.seq }
 

@@ -35,6 +35,16 @@ var (
 	ErrNoSuchCommit = errors.New("no commit of that snapshot")
 	// ErrInvalidRequest is returned by Commit for a request that can never succeed. Nothing happened.
 	ErrInvalidRequest = errors.New("invalid commit request")
+	// ErrMounted is returned by Commit for a change of a namespace or a table that a mount follows. Nothing happened.
+	ErrMounted = errors.New("belongs to a mount, which is read-only")
+	// ErrNoMetadata is returned when a metadata file that somebody named is not there.
+	ErrNoMetadata = errors.New("metadata file does not exist")
+	// ErrTooLarge is returned for another catalog's metadata file of more than MaxForeignMetadata bytes.
+	ErrTooLarge = errors.New("metadata file is too large")
+	// ErrUnsupportedTable is returned for a table of another catalog that this one cannot serve: encrypted, of an unknown format version.
+	ErrUnsupportedTable = errors.New("table is not supported")
+	// ErrNotMetadata is returned when a file that somebody named is no table metadata.
+	ErrNotMetadata = errors.New("not a table metadata file")
 	// ErrNoSuchObject is returned when an object does not exist.
 	ErrNoSuchObject = errors.New("object does not exist")
 	// ErrObjectAlreadyExists is returned when an object of that kind and name, or a relation of that name, exists.

@@ -53,6 +53,7 @@ type attempt struct {
 	state   *state
 	seq     uint64
 	time    time.Time
+	mount   string
 	entries []TableRecord
 	writes  []write
 	commits []store.Op
@@ -78,7 +79,7 @@ func (g *group) full() bool {
 
 // try runs one request on the group's state. An error leaves the group as it was.
 func (g *group) try(ctx context.Context, req *Request) (*Record, error) {
-	a := &attempt{g: g, state: g.state.copy(), seq: g.state.seq + 1, metas: maps.Clone(g.tables), batch: g.c.fs.NewBatch()}
+	a := &attempt{g: g, state: g.state.copy(), seq: g.state.seq + 1, mount: req.Mount, metas: maps.Clone(g.tables), batch: g.c.fs.NewBatch()}
 	a.time = g.c.now().UTC().Truncate(time.Microsecond)
 	if !a.time.After(g.state.time) {
 		a.time = g.state.time.Add(time.Microsecond) // C5

@@ -28,8 +28,17 @@ import (
 // maxMetadata bounds a metadata file, decompressed, in bytes.
 const maxMetadata = 1 << 30
 
-// decodeMetadata reads a metadata file; the name tells the compression, as everywhere in Iceberg.
+// decodeMetadata reads a metadata file.
 func decodeMetadata(location string, data []byte) (table.Metadata, error) {
+	data, err := plainMetadata(location, data, maxMetadata)
+	if err != nil {
+		return nil, err
+	}
+	return decodePlain(data)
+}
+
+// plainMetadata decompresses a metadata file; the name tells the compression, as everywhere in Iceberg.
+func plainMetadata(location string, data []byte, limit int) ([]byte, error) {
 	name := path.Base(location)
 	var plain io.Reader
 	switch {
@@ -47,17 +56,17 @@ func decodeMetadata(location string, data []byte) (table.Metadata, error) {
 		defer z.Close()
 		plain = z
 	}
-	if plain != nil {
-		all, err := io.ReadAll(io.LimitReader(plain, maxMetadata+1))
-		if err != nil {
-			return nil, err
-		}
-		if len(all) > maxMetadata {
-			return nil, fmt.Errorf("more than %d bytes", maxMetadata)
-		}
-		data = all
+	if plain == nil {
+		return data, nil
 	}
-	return table.ParseMetadataBytes(data)
+	all, err := io.ReadAll(io.LimitReader(plain, int64(limit)+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(all) > limit {
+		return nil, fmt.Errorf("%w: more than %d MB when decompressed", ErrTooLarge, limit>>20)
+	}
+	return all, nil
 }
 
 // metadataVersion is the number in front of a metadata file's name (00012-<uuid>.metadata.json, v12.metadata.json), -1 for

@@ -60,6 +60,8 @@ const (
 	OperationProperties = "properties"
 	OperationUndrop     = "undrop"
 	OperationPurge      = "purge"
+	// OperationUnregister is the drop of a table whose files stay, for another catalog.
+	OperationUnregister = "unregister"
 )
 
 // TableRecord is what one commit did to one table (or namespace, or object).

@@ -19,6 +19,7 @@ type Ref struct {
 const (
 	flagRegistered = 1
 	flagRefs       = 2 // refs other than main follow
+	flagMounted    = 4
 )
 
 // Refs returns the table's branches and tags other than main at this cut, by name. The slice is shared: read it only.

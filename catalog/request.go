@@ -20,11 +20,13 @@ type Request struct {
 	ApplicationName string
 	// Context is opaque and kept with the record: at most MaxContext bytes.
 	Context []byte
+	// Mount names the mount whose namespaces and tables the request may change; they are closed to every other request.
+	Mount string
 	// Changes apply in order; each sees the ones before it.
 	Changes []Change
 }
 
-// Change is one of CreateNamespace, DropNamespace, UpdateNamespace, CreateTable, RegisterTable, UpdateTable, DropTable,
+// Change is one of CreateNamespace, DropNamespace, UpdateNamespace, CreateTable, RegisterTable, FollowTable, UpdateTable, DropTable,
 // UndropTable, PurgeDropped, RenameTable, PutObject, DropObject, or the condition Unchanged.
 type Change interface {
 	apply(ctx context.Context, a *attempt) error
@@ -54,12 +56,6 @@ type CreateTable struct {
 	Build    BuildFunc
 }
 
-// RegisterTable adopts a table by the metadata file that another catalog wrote. The file stays where it is.
-type RegisterTable struct {
-	Ident            table.Identifier
-	MetadataLocation string
-}
-
 // UpdateTable changes a table: by Requirements and Updates (iceberg-go's CommitTable), by Build, or by both (Build's
 // updates come behind). It is named by Key, which follows renames, or else by Ident. A requirement that does not hold is
 // ErrConflict. The timestamps of added snapshots are set to the commit's. An assert-create requirement makes the table.
@@ -78,6 +74,10 @@ type DropTable struct {
 	Ident table.Identifier
 	Key   TableKey
 	Purge bool
+	// MetadataLocation, when it is set, must still be the table's: else ErrConflict.
+	MetadataLocation string
+	// Operation is the record's; empty means OperationDrop.
+	Operation string
 }
 
 // RenameTable gives a table another name, in any namespace. Its key and OID stay. ErrConflict when Key is set and the name is another

@@ -12,8 +12,6 @@ import (
 	icecat "github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
 	"github.com/google/uuid"
-
-	"github.com/nordisk/skade-pg/internal/storeio"
 )
 
 // with returns a copy of the state as changed by seq.
@@ -21,7 +19,7 @@ func (t *TableState) with(seq uint64) *TableState {
 	return &TableState{
 		Key: t.Key, Ident: t.Ident, UUID: t.UUID, OID: t.OID, MetadataLocation: t.MetadataLocation,
 		CreatedSeq: t.CreatedSeq, ChangedSeq: seq, metadataSize: t.metadataSize, snapshotID: t.snapshotID,
-		schemaID: t.schemaID, registered: t.registered, refs: t.refs, cat: t.cat,
+		schemaID: t.schemaID, registered: t.registered, mounted: t.mounted, refs: t.refs, cat: t.cat,
 	}
 }
 
@@ -141,7 +139,7 @@ func (a *attempt) checkNew(ident table.Identifier, id uuid.UUID) error {
 	if err := checkIdent(ident, 2); err != nil {
 		return err
 	}
-	if _, err := a.namespace(ident[:len(ident)-1]); err != nil {
+	if err := a.writableNamespace(ident[:len(ident)-1]); err != nil {
 		return err
 	}
 	if err := a.free(ident); err != nil {
@@ -153,37 +151,6 @@ func (a *attempt) checkNew(ident table.Identifier, id uuid.UUID) error {
 	if t, ok := a.state.byKey.Get(string(keyOf(id))); ok {
 		return fmt.Errorf("%w: uuid %s is table %s", icecat.ErrTableAlreadyExists, id, dotted(t.Ident))
 	}
-	return nil
-}
-
-func (ch RegisterTable) apply(_ context.Context, a *attempt) error {
-	e, err := a.g.c.metadata.read(ch.MetadataLocation, 0, uuid.Nil)
-	if err != nil {
-		return fmt.Errorf("register %s: %w", dotted(ch.Ident), err)
-	}
-	meta := e.meta
-	if err := a.checkNew(ch.Ident, meta.TableUUID()); err != nil {
-		return err
-	}
-	if updated := time.UnixMilli(meta.LastUpdatedMillis()); updated.Sub(a.time) > time.Minute {
-		return fmt.Errorf("%w: metadata of %s was updated in the future, at %s: no snapshot could follow", ErrInvalidRequest,
-			dotted(ch.Ident), updated.UTC().Format(time.RFC3339))
-	}
-	st, err := a.g.c.fs.Stat(ch.MetadataLocation)
-	if err != nil {
-		return fmt.Errorf("register %s: %w", dotted(ch.Ident), err)
-	}
-	t := &TableState{
-		Key: keyOf(meta.TableUUID()), Ident: cloneIdent(ch.Ident), UUID: meta.TableUUID(), OID: a.newOID(),
-		MetadataLocation: ch.MetadataLocation, CreatedSeq: a.seq, ChangedSeq: a.seq,
-		snapshotID: headOf(meta), schemaID: meta.CurrentSchema().ID, refs: refsOf(meta), registered: true, metadataSize: st.Size(),
-	}
-	a.batch.Add(storeio.PathOf(ch.MetadataLocation)) // others may not have synced it
-	a.putTable(t)
-	a.entry(TableRecord{
-		Kind: KindRegister, Key: t.Key, UUID: t.UUID, Ident: t.Ident, NewMetadata: t.MetadataLocation,
-		SchemaID: t.schemaID, SnapshotID: t.snapshotID,
-	})
 	return nil
 }
 
@@ -207,6 +174,9 @@ func (ch UpdateTable) apply(ctx context.Context, a *attempt) error {
 		if slices.ContainsFunc(ch.Requirements, func(r table.Requirement) bool { return r != nil && r.GetType() == "assert-create" }) {
 			return ch.create(ctx, a)
 		}
+		return err
+	}
+	if err := a.own(t); err != nil {
 		return err
 	}
 	base, replaced, err := a.base(ctx, t)
@@ -260,15 +230,20 @@ func (a *attempt) moveTable(t, old *TableState, base, next table.Metadata, out B
 	if err != nil {
 		return err
 	}
-	entry := TableRecord{Key: t.Key, UUID: t.UUID, Ident: t.Ident, NewMetadata: location, SchemaID: next.CurrentSchema().ID}
+	t = t.with(a.seq)
+	t.MetadataLocation, t.snapshotID, t.schemaID, t.registered = location, headOf(next), next.CurrentSchema().ID, t.registered && old != nil
+	t.refs = refsOf(next)
+	a.putTable(t)
+	a.recordMove(t, old, base, next, out)
+	return nil
+}
+
+// recordMove adds the record entries of a table's move from one metadata to the next.
+func (a *attempt) recordMove(t, old *TableState, base, next table.Metadata, out BuildOutput) {
+	entry := TableRecord{Key: t.Key, UUID: t.UUID, Ident: t.Ident, NewMetadata: t.MetadataLocation, SchemaID: t.schemaID}
 	if old != nil {
 		entry.OldMetadata = old.MetadataLocation
 	}
-	t = t.with(a.seq)
-	t.MetadataLocation, t.snapshotID, t.schemaID, t.registered = location, headOf(next), entry.SchemaID, t.registered && old != nil
-	t.refs = refsOf(next)
-	a.putTable(t)
-
 	added := addedSnapshots(base, next)
 	first := len(a.entries)
 	entries := refEntries(base, next, added, entry)
@@ -295,7 +270,6 @@ func (a *attempt) moveTable(t, old *TableState, base, next table.Metadata, out B
 		}
 		a.commits = append(a.commits, storePut(commitKey(t.UUID, id), ref.encode()))
 	}
-	return nil
 }
 
 // applyOutput puts what the builder counted into the entry of its snapshot.

@@ -34,6 +34,7 @@ type TableState struct {
 	schemaID     int
 	registered   bool // adopted: files from before are not ours
 	refs         []Ref
+	mounted      bool // another catalog's: only its mount moves it
 
 	cat *Catalog
 }
@@ -51,6 +52,12 @@ func (t *TableState) SnapshotID() (int64, bool) {
 
 // SchemaID returns the id of the current schema at this cut.
 func (t *TableState) SchemaID() int { return t.schemaID }
+
+// Mounted reports whether the table is another catalog's, followed by a mount: nobody here writes to it.
+func (t *TableState) Mounted() bool { return t.mounted }
+
+// Registered reports whether the table's metadata file is one that another catalog wrote.
+func (t *TableState) Registered() bool { return t.registered }
 
 // Metadata returns the table's metadata at this cut, decoded once and cached. The value is shared: read it only.
 // When the cut is older and its file is gone (the metadata log is bounded), the table's current file serves, with main and
@@ -85,6 +92,9 @@ func (t *TableState) encode() []byte {
 	if t.registered {
 		flags |= flagRegistered
 	}
+	if t.mounted {
+		flags |= flagMounted
+	}
 	if len(t.refs) > 0 {
 		flags |= flagRefs
 	}
@@ -102,7 +112,7 @@ func decodeTable(value []byte) (*TableState, error) {
 	t.CreatedSeq, t.ChangedSeq = r.uvarint(), r.uvarint()
 	t.snapshotID, t.schemaID = r.optional(), int(r.varint())
 	flags := r.uvarint()
-	t.registered = flags&flagRegistered != 0
+	t.registered, t.mounted = flags&flagRegistered != 0, flags&flagMounted != 0
 	if flags&flagRefs != 0 {
 		t.refs = decodeRefs(r)
 	}

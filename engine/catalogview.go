@@ -193,7 +193,7 @@ func provisionalOID(name string) uint32 {
 }
 
 func tableOID(t *warehouse.TxTable) uint32 {
-	if st := t.State(); st != nil {
+	if st := t.State(); st != nil && st.OID != 0 {
 		return st.OID
 	}
 	return provisionalOID(string(t.Key()))
@@ -283,9 +283,16 @@ func (gw *Gateway) catalogRoles() []pgcatalog.Role {
 // skadeFunctions describes the functions of schema skade to pg_proc.
 func skadeFunctions() []pgcatalog.Function {
 	var out []pgcatalog.Function
-	for i, f := range sqlfuncs.Functions() {
+	all := slices.Clone(sqlfuncs.Functions())
+	reads := len(all)
+	for _, f := range sessionFunctions {
+		if f.schema == "skade" {
+			all = append(all, &f.Function)
+		}
+	}
+	for i, f := range all {
 		pf := pgcatalog.Function{OID: uint32(firstFunctionOID + i), Namespace: "skade", Name: f.Name, Defaults: f.Defaults(), Return: f.Returns, ReturnsSet: f.SetOf, Volatile: 's', Strict: f.Strict, Comment: f.Doc}
-		if f.Volatile {
+		if f.Volatile || i >= reads {
 			pf.Volatile = 'v'
 		}
 		for _, a := range f.Args {

@@ -13,10 +13,12 @@ import (
 	icecatalog "github.com/apache/iceberg-go/catalog"
 
 	"github.com/nordisk/skade-pg/catalog"
+	"github.com/nordisk/skade-pg/catalog/mount"
 	"github.com/nordisk/skade-pg/changelog"
 	"github.com/nordisk/skade-pg/engine/duck"
 	"github.com/nordisk/skade-pg/internal/parquetio"
 	"github.com/nordisk/skade-pg/internal/pgerr"
+	"github.com/nordisk/skade-pg/internal/storeio"
 	"github.com/nordisk/skade-pg/liveset"
 	"github.com/nordisk/skade-pg/lookup"
 	"github.com/nordisk/skade-pg/warehouse"
@@ -31,6 +33,18 @@ var sqlstates = []struct {
 	message string
 	hint    string
 }{
+	{storeio.ErrOutsideRoots, pgerr.InsufficientPrivilege, "", "The server reads files of its own folder, and of the folders it was started with by --allow-root."},
+	{storeio.ErrNotLocal, pgerr.FeatureNotSupported, "", ""},
+	{catalog.ErrMounted, pgerr.ReadOnlySQLTransaction, "", "The tables of a mount are written by their own catalog; skade.unmount lets go of them."},
+	{catalog.ErrNoMetadata, pgerr.InvalidParameterValue, "", ""},
+	{catalog.ErrTooLarge, pgerr.ProgramLimitExceeded, "", "Expire snapshots where the table is written: metadata holds one entry for each."},
+	{catalog.ErrUnsupportedTable, pgerr.FeatureNotSupported, "", ""},
+	{catalog.ErrNotMetadata, pgerr.InvalidParameterValue, "", ""},
+	{mount.ErrNoSuchMount, pgerr.UndefinedObject, "", ""},
+	{mount.ErrInvalid, pgerr.InvalidParameterValue, "", ""},
+	{mount.ErrTooMany, pgerr.ProgramLimitExceeded, "", ""},
+	{mount.ErrUnreachable, pgerr.FDWUnableToEstablishConnection, "", "The mount's tables stay readable as they were last seen."},
+	{mount.ErrClosed, pgerr.AdminShutdown, "the server is shutting down", ""},
 	{changelog.ErrUnknown, pgerr.UndefinedObject, "", ""},
 	{changelog.ErrMalformedBound, pgerr.InvalidParameterValue, "", ""},
 	{changelog.ErrFromAfterTo, pgerr.InvalidParameterValue, "", ""},

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"time"
@@ -16,14 +17,17 @@ import (
 	"github.com/nordisk/skade-pg/sqlfuncs"
 )
 
-// sessionFunction is a function of pg_catalog that needs the session: it is called once, before the query runs, or with each
-// row's values when perRow.
+// sessionFunction is a function of pg_catalog, or of the named schema, that needs the session: it is called once, before the query runs, or
+// with each row's values when perRow.
 type sessionFunction struct {
 	sqlfuncs.Function
-	call func(ctx context.Context, s *session, args []*sqlfuncs.Value) (*sqlfuncs.Value, error)
+	call   func(ctx context.Context, s *session, args []*sqlfuncs.Value) (*sqlfuncs.Value, error)
+	schema string
 	// perRow functions touch nothing that the session uses while a query runs: DuckDB's threads call them, one at a time.
 	perRow bool
 }
+
+func (f *sessionFunction) namespace() string { return cmp.Or(f.schema, "pg_catalog") }
 
 func arg(name string, oid uint32) sqlfuncs.Arg { return sqlfuncs.Arg{Name: name, OID: oid} }
 
@@ -31,11 +35,12 @@ var sessionFunctions []*sessionFunction
 
 func init() {
 	sessionFunctions = []*sessionFunction{
-		{sqlfuncs.Function{Name: "pg_notify", Args: []sqlfuncs.Arg{arg("channel", pgtype.Text), arg("payload", pgtype.Text)}, Returns: pgtype.Void}, pgNotify, true},
-		{sqlfuncs.Function{Name: "set_config", Args: []sqlfuncs.Arg{arg("name", pgtype.Text), arg("value", pgtype.Text), arg("is_local", pgtype.Bool)}, Returns: pgtype.Text}, setConfig, false},
-		{sqlfuncs.Function{Name: "pg_cancel_backend", Args: []sqlfuncs.Arg{arg("pid", pgtype.Int4)}, Returns: pgtype.Bool, Strict: true}, cancelBackend, true},
-		{sqlfuncs.Function{Name: "pg_terminate_backend", Args: []sqlfuncs.Arg{arg("pid", pgtype.Int4)}, Returns: pgtype.Bool, Strict: true}, terminateBackend, true},
-		{sqlfuncs.Function{Name: "pg_sleep", Args: []sqlfuncs.Arg{arg("seconds", pgtype.Float8)}, Returns: pgtype.Void, Strict: true}, pgSleep, true},
+		{Function: sqlfuncs.Function{Name: "pg_notify", Args: []sqlfuncs.Arg{arg("channel", pgtype.Text), arg("payload", pgtype.Text)}, Returns: pgtype.Void}, call: pgNotify, perRow: true},
+		{Function: sqlfuncs.Function{Name: "set_config", Args: []sqlfuncs.Arg{arg("name", pgtype.Text), arg("value", pgtype.Text), arg("is_local", pgtype.Bool)}, Returns: pgtype.Text}, call: setConfig},
+		{Function: sqlfuncs.Function{Name: "pg_cancel_backend", Args: []sqlfuncs.Arg{arg("pid", pgtype.Int4)}, Returns: pgtype.Bool, Strict: true}, call: cancelBackend, perRow: true},
+		{Function: sqlfuncs.Function{Name: "pg_terminate_backend", Args: []sqlfuncs.Arg{arg("pid", pgtype.Int4)}, Returns: pgtype.Bool, Strict: true}, call: terminateBackend, perRow: true},
+		{Function: sqlfuncs.Function{Name: "pg_sleep", Args: []sqlfuncs.Arg{arg("seconds", pgtype.Float8)}, Returns: pgtype.Void, Strict: true}, call: pgSleep, perRow: true},
+		registerTable, unregisterTable, mountFunc, unmountFunc, refreshMount,
 	}
 	sessionFunctions = append(sessionFunctions, advisoryFunctions()...)
 }

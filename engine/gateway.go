@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/nordisk/skade-pg/catalog"
+	"github.com/nordisk/skade-pg/catalog/mount"
 	"github.com/nordisk/skade-pg/changelog"
 	"github.com/nordisk/skade-pg/engine/duck"
 	"github.com/nordisk/skade-pg/engine/lockmgr"
@@ -34,7 +35,9 @@ type Options struct {
 	Changes   *changelog.Reader
 	Lookup    *lookup.Lookup
 	FS        *storeio.FS
-	// Dir is the server's folder: DuckDB may read warehouse files below it and spills into its tmp folder.
+	// Mounts follow other catalogs; nil: there are none.
+	Mounts *mount.Manager
+	// Dir is the server's folder: DuckDB may read warehouse files below it and below FS's roots, and spills into its tmp folder.
 	Dir string
 	// Database is the name that clients connect to.
 	Database string
@@ -63,6 +66,7 @@ type Gateway struct {
 	lookup    *lookup.Lookup
 	fs        *storeio.FS
 	duck      *duck.DB
+	mounts    *mount.Manager
 	syscat    *pgcatalog.Catalog
 	hub       *hub
 	feed      *commitFeed
@@ -87,7 +91,7 @@ type Gateway struct {
 // New opens a Gateway: the DuckDB instance, the schema public of a fresh warehouse. Close must be called.
 func New(ctx context.Context, o Options) (*Gateway, error) {
 	gw := &Gateway{
-		catalog: o.Catalog, live: o.Live, warehouse: o.Warehouse, changes: o.Changes, lookup: o.Lookup, fs: o.FS, log: o.Logger,
+		catalog: o.Catalog, live: o.Live, warehouse: o.Warehouse, changes: o.Changes, lookup: o.Lookup, fs: o.FS, mounts: o.Mounts, log: o.Logger,
 		dir: o.Dir, database: o.Database, address: o.Address, roles: o.Roles, started: time.Now(), retention: o.Retention,
 		versionText: fmt.Sprintf("PostgreSQL %s (skade-pg %s)", serverVersion, o.Version),
 	}
@@ -102,7 +106,7 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 		return nil, fmt.Errorf("make the temporary folder: %w", err)
 	}
 	db, err := duck.Open(duck.Options{
-		TempDir: temp, MemoryLimit: o.MemoryLimit, Threads: o.Threads, AllowedDirs: []string{o.Dir},
+		TempDir: temp, MemoryLimit: o.MemoryLimit, Threads: o.Threads, AllowedDirs: append([]string{o.Dir}, o.FS.Roots()...),
 		Funcs: goFunctions(), Scalars: append(append(catalogScalars(gw.syscat), rowCall(gw)), gw.sequenceScalars()...),
 		InitSQL: append(pgsql.InitSQL(), pgcatalog.InitSQL()...),
 	})
@@ -188,7 +192,10 @@ func (gw *Gateway) Sessions() int {
 }
 
 // foreign reports a data file that DuckDB's reader cannot map by field id: Go reads it instead.
-func (gw *Gateway) foreign(ctx context.Context, f *liveset.File) bool {
+func (gw *Gateway) foreign(ctx context.Context, f *liveset.File) (bool, error) {
 	r, err := gw.live.Reader(ctx, f)
-	return err == nil && len(r.FieldIDs()) == 0
+	if err != nil {
+		return false, err
+	}
+	return len(r.FieldIDs()) == 0, nil
 }

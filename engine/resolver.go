@@ -240,13 +240,11 @@ func (r *resolver) Functions(schema, name string) []pgsql.EngineFunc {
 			}
 		}
 	}
-	if schema == "" || schema == "pg_catalog" {
-		for _, f := range sessionFunctions {
-			if f.Name == name {
-				ef := engineFunc("pg_catalog", &f.Function)
-				ef.PerRow = f.perRow
-				out = append(out, ef)
-			}
+	for _, f := range sessionFunctions {
+		if f.Name == name && (schema == "" || schema == f.namespace()) {
+			ef := engineFunc(f.namespace(), &f.Function)
+			ef.PerRow = f.perRow
+			out = append(out, ef)
 		}
 	}
 	return out
@@ -342,7 +340,7 @@ func constant(a *pgsql.Arg) *sqlfuncs.Value {
 func (s *session) env(ctx context.Context) *sqlfuncs.Env {
 	tx := s.readTx()
 	return &sqlfuncs.Env{
-		Cut: tx.Cut(), Catalog: s.gw.catalog, Changes: s.gw.changes, Lookup: s.gw.lookup, Zone: s.gucs.loc,
+		Cut: tx.Cut(), Catalog: s.gw.catalog, Changes: s.gw.changes, Lookup: s.gw.lookup, Mounts: s.gw.mounts, Zone: s.gucs.loc,
 		SessionAsOf: s.gucs.value("skade.as_of"),
 		Resolve:     func(name string) (table.Identifier, error) { return s.resolveTableName(ctx, name) },
 		Own:         s.ownWrites,

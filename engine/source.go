@@ -280,8 +280,16 @@ func (s *session) tableItem(ctx context.Context, r *rendered, use *pgsql.RelUse,
 		plan.bytes += lf.File.Size
 		plan.rows += lf.Live()
 		plan.suppressed += lf.File.Records - lf.Live()
-		f := duck.ScanFile{Path: lf.File.Path, Size: lf.File.Size, Rows: lf.File.Records, Suppressed: suppressed, FirstRowID: lf.File.FirstRowID}
-		if s.gw.foreign(ctx, lf.File) {
+		path, err := s.gw.fs.Resolve(lf.File.Path)
+		if err != nil {
+			return "", err
+		}
+		f := duck.ScanFile{Path: path, Size: lf.File.Size, Rows: lf.File.Records, Suppressed: suppressed, FirstRowID: lf.File.FirstRowID}
+		foreign, err := s.gw.foreign(ctx, lf.File)
+		if err != nil {
+			return "", err
+		}
+		if foreign {
 			shown := *lf
 			shown.Suppressed = suppressed
 			if f.Relation, err = s.feedFromGo(r, ref, &shown, sc, use.Position); err != nil {

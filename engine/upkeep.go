@@ -76,6 +76,9 @@ func (u *upkeep) stop() {
 func (u *upkeep) pass(ctx context.Context) {
 	alive := map[catalog.TableKey]bool{}
 	for t := range u.gw.catalog.Cut().AllTables() {
+		if t.Mounted() {
+			continue
+		}
 		alive[t.Key] = true
 		err := u.maintain(ctx, maintenance{ident: t.Ident, gentle: true}, u.seen[t.Key] == t.ChangedSeq)
 		switch {

@@ -41,6 +41,9 @@ func (s *session) vacuum(ctx context.Context, w pgwire.Writer, u *pgsql.Vacuum) 
 	}
 	if len(u.Tables) == 0 {
 		for t := range s.gw.catalog.Cut().AllTables() {
+			if t.Mounted() {
+				continue
+			}
 			idents = append(idents, t.Ident)
 		}
 	}

@@ -438,7 +438,7 @@ func (s *session) call(ctx context.Context, c *pgsql.Call, args []value) (*sqlfu
 		}
 	}
 	for _, f := range sessionFunctions {
-		if f.Name == c.Func.Name && len(f.Args) == len(c.Func.Args) {
+		if f.Name == c.Func.Name && f.namespace() == c.Func.Schema && len(f.Args) == len(c.Func.Args) {
 			return f.call(ctx, s, vals)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"github.com/nordisk/skade-pg/catalog"
+	"github.com/nordisk/skade-pg/catalog/mount"
 	"github.com/nordisk/skade-pg/changelog"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
@@ -51,6 +52,7 @@ type Env struct {
 	Catalog *catalog.Catalog
 	Changes *changelog.Reader
 	Lookup  *lookup.Lookup
+	Mounts  *mount.Manager // nil: there are none
 	Zone    *time.Location
 	// Resolve finds a table by its SQL name (quoted and qualified as in SQL, or a regclass's OID as digits). Errors: 42P01, 42809.
 	Resolve func(name string) (table.Identifier, error)
@@ -158,7 +160,7 @@ var functions = []*Function{
 	undrop,
 }
 
-var views = []*View{commitsView}
+var views = []*View{commitsView, mountsView}
 
 // Defaults is the number of trailing arguments that may be left out.
 func (f *Function) Defaults() int {

@@ -103,9 +103,10 @@ func (tx *Tx) commit(ctx context.Context) (*catalog.Record, []*tableCommit, erro
 		return nil, commits, fmt.Errorf("sync data files: %w", err)
 	}
 	req := &catalog.Request{TxID: tx.opts.TxID, Actor: tx.opts.Actor, ApplicationName: tx.opts.ApplicationName, Context: tx.opts.Context}
+	adopted := tx.registered()
 	req.Changes = append(req.Changes, tx.requires...) // they come first: own changes are none to them
 	for _, c := range commits {
-		if c.t.base != nil && !c.t.undropped {
+		if c.t.base != nil && !c.t.undropped && !adopted[c.t.key] {
 			req.Changes = append(req.Changes, catalog.UpdateTable{Key: c.t.key, Ident: c.t.base.Ident, Build: c.build})
 		}
 	}
@@ -119,7 +120,7 @@ func (tx *Tx) commit(ctx context.Context) (*catalog.Record, []*tableCommit, erro
 		req.Changes = append(req.Changes, o.change)
 	}
 	for _, c := range commits {
-		if c.t.undropped {
+		if c.t.undropped || adopted[c.t.key] {
 			req.Changes = append(req.Changes, catalog.UpdateTable{Key: c.t.key, Ident: c.t.ident, Build: c.build})
 		}
 	}

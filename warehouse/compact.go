@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -80,6 +81,9 @@ type compaction struct {
 // that later equality deletes still reach them. Rows that concurrent commits delete or update meanwhile are carried over as suppressions of the new
 // files, and the positions of waiting writers are translated. ErrConflict when something else happened to the files, such as a rollback.
 func (w *Warehouse) Compact(ctx context.Context, ident icetable.Identifier, opts CompactOptions) (CompactResult, error) {
+	if state, err := w.opts.Catalog.Cut().Table(ident); err == nil && state.Mounted() {
+		return CompactResult{}, fmt.Errorf("%s %w", strings.Join(ident, "."), catalog.ErrMounted)
+	}
 	tx := w.Begin(ctx, TxOptions{ApplicationName: "compact"})
 	c := &compaction{}
 	err := c.run(ctx, tx, ident, opts.defaults())

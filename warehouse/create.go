@@ -41,6 +41,9 @@ func (tx *Tx) CreateTable(ctx context.Context, c CreateTable) (*TxTable, error) 
 	if !tx.NamespaceExists(ns) {
 		return nil, fmt.Errorf("%w: %s", icecat.ErrNoSuchNamespace, strings.Join(ns, "."))
 	}
+	if err := tx.writableNamespace(ns); err != nil {
+		return nil, err
+	}
 	switch t, err := tx.Table(ctx, c.Ident); {
 	case err == nil && c.IfNotExists:
 		return t, nil

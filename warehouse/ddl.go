@@ -98,9 +98,12 @@ func (tx *Tx) DropTable(ctx context.Context, ident icetable.Identifier, purge bo
 	if err != nil {
 		return err
 	}
+	if state, ok := tx.cut.TableByKey(key); ok && state.Mounted() {
+		return fmt.Errorf("%s %w", strings.Join(ident, "."), catalog.ErrMounted)
+	}
 	tx.names.byIdent[identKey(ident)] = ""
 	delete(tx.names.tables, key)
-	if created {
+	if created || tx.registered()[key] {
 		tx.ops = slices.DeleteFunc(slices.Clone(tx.ops), func(o op) bool { return o.key == key })
 		return nil
 	}
@@ -133,9 +136,15 @@ func (tx *Tx) RenameTable(ctx context.Context, from, to icetable.Identifier) err
 	if err != nil {
 		return err
 	}
+	if err := t.ownTable(); err != nil {
+		return err
+	}
 	ns := to[:len(to)-1]
 	if !tx.NamespaceExists(ns) {
 		return fmt.Errorf("%w: %s", icecat.ErrNoSuchNamespace, strings.Join(ns, "."))
+	}
+	if err := tx.writableNamespace(ns); err != nil {
+		return err
 	}
 	if _, _, err := tx.resolve(to); err == nil || tx.objectNamed(ns, to[len(to)-1]) {
 		return fmt.Errorf("%w: %s", icecat.ErrTableAlreadyExists, strings.Join(to, "."))
@@ -166,6 +175,9 @@ func (tx *Tx) AlterTable(ctx context.Context, ident icetable.Identifier, updates
 	}
 	t, err := tx.Table(ctx, ident)
 	if err != nil {
+		return err
+	}
+	if err := t.ownTable(); err != nil {
 		return err
 	}
 	t.mu.Lock()

@@ -78,6 +78,9 @@ func (w *Warehouse) ExpireSnapshots(ctx context.Context, ident icetable.Identifi
 		return ExpireResult{}, fmt.Errorf("expire snapshots of %v: %w", ident, err)
 	}
 	res.Snapshots, res.Refs = len(gone.snapshots), len(gone.refs)
+	if !before.Properties().GetBool("gc.enabled", true) { // its files are shared with another table
+		return res, nil
+	}
 	paths, err := w.unreachable(ctx, state.Key, before, gone.snapshots)
 	if err != nil {
 		return res, err

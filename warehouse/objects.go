@@ -51,6 +51,11 @@ func (tx *Tx) CreateNamespace(_ context.Context, ns icetable.Identifier, props i
 	if tx.NamespaceExists(ns) {
 		return fmt.Errorf("%w: %s", icecat.ErrNamespaceAlreadyExists, strings.Join(ns, "."))
 	}
+	for n := range len(ns) - 1 {
+		if err := tx.writableNamespace(ns[:n+1]); err != nil {
+			return err
+		}
+	}
 	tx.names.namespaces[identKey(ns)] = &namespace{props}
 	tx.addOp(catalog.CreateNamespace{Ident: ns, Props: props}, "")
 	return nil
@@ -63,6 +68,9 @@ func (tx *Tx) DropNamespace(_ context.Context, ns icetable.Identifier) error {
 	}
 	if !tx.NamespaceExists(ns) {
 		return fmt.Errorf("%w: %s", icecat.ErrNoSuchNamespace, strings.Join(ns, "."))
+	}
+	if err := tx.writableNamespace(ns); err != nil {
+		return err
 	}
 	for _, t := range tx.Tables() {
 		if slices.Equal(t.Ident[:len(t.Ident)-1], ns) {
@@ -155,6 +163,9 @@ func (tx *Tx) PutObject(_ context.Context, o catalog.Object, replace bool) error
 	}
 	if !tx.NamespaceExists(o.Namespace) {
 		return fmt.Errorf("%w: %s", icecat.ErrNoSuchNamespace, strings.Join(o.Namespace, "."))
+	}
+	if err := tx.writableNamespace(o.Namespace); err != nil {
+		return err
 	}
 	old, err := tx.Object(o.Kind, o.Namespace, o.Name)
 	if err == nil {

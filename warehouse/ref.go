@@ -168,6 +168,9 @@ func (tx *Tx) refTable(ctx context.Context, ident icetable.Identifier) (*TxTable
 	if err != nil {
 		return nil, err
 	}
+	if err := t.ownTable(); err != nil {
+		return nil, err
+	}
 	if t.base == nil {
 		return nil, &RefError{Err: ErrRefState, Message: fmt.Sprintf("table %q was created by this transaction", t.name()), Hint: "Commit first."}
 	}

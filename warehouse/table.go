@@ -167,6 +167,9 @@ func (t *TxTable) writable() error {
 	if err := t.tx.writable(); err != nil {
 		return err
 	}
+	if err := t.ownTable(); err != nil {
+		return err
+	}
 	switch {
 	case t.unwritable != nil:
 		return t.unwritable

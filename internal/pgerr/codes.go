@@ -15,6 +15,7 @@ const (
 	DivisionByZero                   Code = "22012"
 	InvalidEscapeSequence            Code = "22025"
 	CharacterNotInRepertoire         Code = "22021"
+	NullValueNotAllowed              Code = "22004"
 	InvalidParameterValue            Code = "22023"
 	InvalidTextRepresentation        Code = "22P02"
 	InvalidBinaryRepresentation      Code = "22P03"
@@ -92,4 +93,5 @@ const (
 	SnapshotTooOld                   Code = "72000"
 	InternalError                    Code = "XX000"
 	DataCorrupted                    Code = "XX001"
+	FDWUnableToEstablishConnection   Code = "HV00N"
 )

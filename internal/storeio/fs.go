@@ -18,8 +18,11 @@ import (
 
 // Options configure an FS. The zero value is a durable file system without bounds.
 type Options struct {
-	// Roots are the directories that paths must lie in; empty allows every path.
+	// Roots are the directories that paths must lie in, with every symbolic link on the way followed; empty allows every path, unless Home
+	// is set.
 	Roots []string
+	// Home is a directory that nobody else writes to: every path below it is allowed, and its links are not looked at.
+	Home string
 	// Hooks see every operation that changes the disk.
 	Hooks *Hooks
 	// HandleCache is the number of descriptors that range files keep open together; 0 means 256.
@@ -34,6 +37,7 @@ type FS struct {
 	o        Options
 	counters Counters
 	handles  handleCache
+	roots    roots
 
 	mu struct {
 		sync.Mutex
@@ -46,10 +50,8 @@ func NewFS(o Options) *FS {
 	if o.HandleCache <= 0 {
 		o.HandleCache = 256
 	}
-	for i, r := range o.Roots {
-		o.Roots[i] = filepath.Clean(PathOf(r))
-	}
 	f := &FS{o: o}
+	f.roots.init(o.Home, o.Roots)
 	f.mu.fresh = map[string]struct{}{}
 	f.handles.init(o.HandleCache, &f.counters)
 	return f
@@ -67,18 +69,13 @@ func (f *FS) NoSync() bool { return f.o.NoSync }
 func (f *FS) path(op, name string) (string, error) {
 	p := PathOf(name)
 	if strings.Contains(p, "://") {
-		return "", &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
+		return "", &fs.PathError{Op: op, Path: name, Err: ErrNotLocal}
 	}
 	p = filepath.Clean(p)
-	if len(f.o.Roots) == 0 {
-		return p, nil
+	if err := f.roots.allow(p); err != nil {
+		return "", &fs.PathError{Op: op, Path: p, Err: err}
 	}
-	for _, r := range f.o.Roots {
-		if p == r || (strings.HasPrefix(p, r) && (strings.HasSuffix(r, "/") || p[len(r)] == filepath.Separator)) {
-			return p, nil
-		}
-	}
-	return "", &fs.PathError{Op: op, Path: p, Err: ErrOutsideRoots}
+	return p, nil
 }
 
 // Open opens a file for reading, with a descriptor and an offset of its own.

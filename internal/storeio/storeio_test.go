@@ -160,6 +160,43 @@ func TestRoots(t *testing.T) {
 	}
 	_, err := f.Open("s3://bucket/x")
 	require.ErrorIs(t, err, fs.ErrInvalid)
+	require.ErrorIs(t, err, ErrNotLocal)
+}
+
+// W4: links below the roots lead nowhere else; a root may itself be reached through one.
+func TestRootsFollowLinks(t *testing.T) {
+	dir := t.TempDir()
+	outside, root, home := filepath.Join(dir, "outside"), filepath.Join(dir, "root"), filepath.Join(dir, "home")
+	for _, d := range []string{outside, root, home} {
+		require.NoError(t, os.MkdirAll(d, 0o755))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("x"), 0o644))
+	require.NoError(t, os.Symlink(outside, filepath.Join(root, "dir")))
+	require.NoError(t, os.Symlink(filepath.Join(outside, "secret"), filepath.Join(root, "file")))
+	require.NoError(t, os.Symlink(filepath.Join(outside, "none"), filepath.Join(root, "dangling")))
+	require.NoError(t, os.Symlink(outside, filepath.Join(home, "disk")))
+	alias := filepath.Join(dir, "alias")
+	require.NoError(t, os.Symlink(root, alias))
+
+	f := NewFS(Options{Roots: []string{alias}, Home: home})
+	for _, name := range []string{"dir/secret", "file", "dangling", "dir/none/deep", "dir/../../outside/secret"} {
+		for _, base := range []string{root, alias} {
+			_, err := f.ReadFile(filepath.Join(base, name))
+			require.ErrorIs(t, err, ErrOutsideRoots, name)
+			_, err = f.OpenRange(base + "/" + name)
+			require.ErrorIs(t, err, ErrOutsideRoots, name)
+			require.ErrorIs(t, f.WriteFile(filepath.Join(base, name), nil), ErrOutsideRoots, name)
+		}
+	}
+	require.NoError(t, f.MkdirAll(filepath.Join(alias, "new/er")))
+	require.NoError(t, f.WriteFile(filepath.Join(alias, "new/er/x"), []byte("y")))
+	p, err := f.Resolve(filepath.Join(alias, "new/er/x"))
+	require.NoError(t, err)
+	real, err := filepath.EvalSymlinks(filepath.Join(root, "new/er/x"))
+	require.NoError(t, err)
+	require.Equal(t, real, p)
+	_, err = f.ReadFile(filepath.Join(home, "disk/secret"))
+	require.NoError(t, err, "home's links are the operator's")
 }
 
 // Ranges against the bytes: random ones, in any order, in few calls, with one descriptor for everybody.

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
+
+	"github.com/nordisk/skade-pg/catalog/mount"
 )
 
 // Defaults. 5442 is next to PostgreSQL's own port, without colliding with it.
@@ -24,6 +26,8 @@ const (
 // Config is every option of serve and check.
 type Config struct {
 	Data            string        `mapstructure:"data"`
+	AllowRoot       []string      `mapstructure:"allow-root"`
+	MountInterval   time.Duration `mapstructure:"mount-interval"`
 	Listen          string        `mapstructure:"listen"`
 	HTTP            string        `mapstructure:"http"`
 	Demo            bool          `mapstructure:"demo"`
@@ -54,6 +58,9 @@ func (c *Config) validate() error {
 		if n.value < 0 {
 			return usagef("%s must not be negative: %d", n.flag, n.value)
 		}
+	}
+	if c.MountInterval != 0 && c.MountInterval < mount.MinInterval {
+		return usagef("mount-interval must not be less than %s: %s", mount.MinInterval, c.MountInterval)
 	}
 	for _, d := range []struct {
 		flag  string

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"github.com/nordisk/skade-pg/catalog/mount"
 )
 
 // load is loadConfig of a subcommand after its flags were parsed.
@@ -39,6 +41,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, &Config{
 		Data: DefaultData, Listen: DefaultListen, Database: DefaultDatabase, LogLevel: "info", MaxConnections: 100, DrainSeconds: 10,
 		RetainAge: 7 * 24 * time.Hour, RetainSnapshots: 100, RetainDropped: 7 * 24 * time.Hour, MaintenanceInterval: 10 * time.Minute,
+		AllowRoot: []string{}, MountInterval: mount.DefaultInterval,
 	}, c)
 }
 
@@ -48,7 +51,7 @@ func TestEveryFlagIsVariableAndKey(t *testing.T) {
 	for i := range reflect.TypeFor[Config]().NumField() {
 		fields[reflect.TypeFor[Config]().Field(i).Tag.Get("mapstructure")] = i
 	}
-	value := map[string]string{"bool": "true", "int": "17", "string": "text", "duration": "90m0s"}
+	value := map[string]string{"bool": "true", "int": "17", "string": "text", "duration": "90m0s", "stringArray": "/a"}
 	for _, newCommand := range []func() *cobra.Command{newServe, newCheck} {
 		newCommand().Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Name == "config" || f.Name == "help" {
@@ -69,6 +72,8 @@ func TestEveryFlagIsVariableAndKey(t *testing.T) {
 						require.Equal(t, int64(17), v.Int())
 					case "duration":
 						require.Equal(t, 90*time.Minute, v.Interface())
+					case "stringArray":
+						require.Equal(t, []string{"/a"}, v.Interface())
 					default:
 						require.Equal(t, want, v.String())
 					}
@@ -96,6 +101,7 @@ func TestWrongConfiguration(t *testing.T) {
 		"not a number":   {env: "many", want: "threads"},
 		"negative":       {env: "-1", want: "threads must not be negative: -1"},
 		"negative age":   {args: []string{"--retain-age", "-1h"}, want: "retain-age must not be negative"},
+		"short interval": {args: []string{"--mount-interval", "1ms"}, want: "mount-interval must not be less than 100ms"},
 		"empty folder":   {args: []string{"--data", ""}, want: "data must not be empty"},
 		"missing file":   {args: []string{"--config", "/does/not/exist.yaml"}, want: "configuration file /does/not/exist.yaml does not exist"},
 		"empty database": {args: []string{"--database", ""}, want: "database must not be empty"},

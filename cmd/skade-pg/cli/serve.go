@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/nordisk/skade-pg/catalog/mount"
 	"github.com/nordisk/skade-pg/cmd/skade-pg/demo"
 	"github.com/nordisk/skade-pg/engine"
 )
@@ -39,6 +40,8 @@ On a loopback address any user may connect without a password (trust). On any ot
 	f.Int("retain-snapshots", engine.DefaultRetention.Snapshots, "maintenance keeps this many snapshots of a table, however old")
 	f.Duration("retain-dropped", engine.DefaultRetention.Dropped, "how long a dropped table can come back (skade.undrop)")
 	f.Duration("maintenance-interval", 10*time.Minute, "how often tables are compacted and expired in the background; 0 leaves it to VACUUM")
+	f.StringArray("allow-root", nil, "folder whose Iceberg tables may be registered and mounted; may be given several times")
+	f.Duration("mount-interval", mount.DefaultInterval, "time between two looks at a mounted catalog, for mounts without an own one")
 	f.Int("drain-seconds", 10, "how long SIGTERM waits for running statements")
 	return cmd
 }

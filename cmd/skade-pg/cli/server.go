@@ -17,8 +17,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/nordisk/skade-pg/catalog"
+	"github.com/nordisk/skade-pg/catalog/mount"
 	"github.com/nordisk/skade-pg/changelog"
 	"github.com/nordisk/skade-pg/engine"
+	"github.com/nordisk/skade-pg/internal/storeio"
 	"github.com/nordisk/skade-pg/liveset"
 	"github.com/nordisk/skade-pg/lookup"
 	"github.com/nordisk/skade-pg/pgwire"
@@ -31,6 +33,7 @@ type Server struct {
 	log          zerolog.Logger
 	catalog      *catalog.Catalog
 	warehouse    *warehouse.Warehouse
+	mounts       *mount.Manager
 	engine       *engine.Gateway
 	wire         *pgwire.Server
 	http         *httpServer
@@ -73,7 +76,14 @@ func Start(ctx context.Context, cfg *Config, log zerolog.Logger) (_ *Server, err
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	if s.catalog, err = catalog.Open(ctx, catalog.Options{Dir: dir, Logger: log}); err != nil {
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	fs, err := s.fileSystem(dir)
+	if err != nil {
+		return nil, err
+	}
+	if s.catalog, err = catalog.Open(ctx, catalog.Options{Dir: dir, FS: fs, Logger: log}); err != nil {
 		return nil, openError(dir, err)
 	}
 	// Spilled and uploaded files of a server that was killed.
@@ -103,8 +113,26 @@ func Start(ctx context.Context, cfg *Config, log zerolog.Logger) (_ *Server, err
 			s.failed <- err
 		}
 	}()
+	s.mounts.Start()
 	s.ready.Store(true)
 	return s, nil
+}
+
+// fileSystem reaches the server's folder and the allowed roots, nothing else.
+func (s *Server) fileSystem(home string) (*storeio.FS, error) {
+	roots := make([]string, len(s.cfg.AllowRoot))
+	for i, r := range s.cfg.AllowRoot {
+		var err error
+		if roots[i], err = filepath.Abs(r); err != nil {
+			return nil, usagef("allow-root %s: %w", r, err)
+		}
+		if st, err := os.Stat(roots[i]); err != nil {
+			return nil, usagef("allow-root: %w", err)
+		} else if !st.IsDir() {
+			return nil, usagef("allow-root %s is not a folder", r)
+		}
+	}
+	return storeio.NewFS(storeio.Options{Home: home, Roots: roots}), nil
 }
 
 // wireLayers makes the layers above the catalog.
@@ -113,8 +141,9 @@ func (s *Server) wireLayers(ctx context.Context, dir string, memory int64, auth 
 	live := liveset.NewCache(liveset.Options{FS: fs, Logger: s.log})
 	temp := filepath.Join(dir, "tmp")
 	s.warehouse = warehouse.New(warehouse.Options{Catalog: s.catalog, Live: live, FS: fs, TempDir: temp, Logger: s.log})
+	s.mounts = mount.NewManager(mount.Options{Catalog: s.catalog, FS: fs, Logger: s.log, Interval: s.cfg.MountInterval})
 	s.engine, err = engine.New(ctx, engine.Options{
-		Catalog: s.catalog, Live: live, Warehouse: s.warehouse, FS: fs,
+		Catalog: s.catalog, Live: live, Warehouse: s.warehouse, FS: fs, Mounts: s.mounts,
 		Changes: changelog.New(changelog.Options{Catalog: s.catalog, Live: live, TempDir: temp, Logger: s.log}),
 		Lookup:  lookup.New(lookup.Options{Live: live}),
 		Dir:     dir, Database: s.cfg.Database, Address: s.listener.Addr().String(), Roles: s.users.names,
@@ -230,6 +259,9 @@ func (s *Server) closeLayers() error {
 	}
 	if s.engine != nil {
 		errs = append(errs, s.engine.Close())
+	}
+	if s.mounts != nil {
+		errs = append(errs, s.mounts.Close())
 	}
 	if s.warehouse != nil {
 		errs = append(errs, s.warehouse.Close())
