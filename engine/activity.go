@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -62,18 +61,12 @@ func (a *activity) idle(s *session, idle bool) {
 
 // activity lists the sessions by pid.
 func (gw *Gateway) activity() []pgcatalog.Backend {
-	gw.mu.Lock()
-	sessions := make([]*session, 0, len(gw.mu.sessions))
-	for _, s := range gw.mu.sessions {
-		sessions = append(sessions, s)
-	}
-	gw.mu.Unlock()
+	sessions := gw.sessionList()
 	out := make([]pgcatalog.Backend, len(sessions))
 	for i, s := range sessions {
 		s.act.Lock()
 		out[i] = s.act.b
 		s.act.Unlock()
 	}
-	slices.SortFunc(out, func(a, b pgcatalog.Backend) int { return int(a.PID) - int(b.PID) })
 	return out
 }

@@ -135,6 +135,14 @@ func (s *session) internalQuery(ctx context.Context, sql string) (*prepared, err
 	return p, s.analyze(ctx, p)
 }
 
+// copied is the table of COPY … TO, nil for a query.
+func copied(q binding, u *pgsql.Copy) *pgsql.Relation {
+	if u.Query != nil || len(q.p.query.Relations) == 0 {
+		return nil
+	}
+	return q.p.query.Relations[0].Relation
+}
+
 // copyTo streams rows as text or CSV, one CopyData message a row.
 func (s *session) copyTo(ctx context.Context, b binding, w pgwire.Writer, u *pgsql.Copy) (int64, error) {
 	q, err := s.copyQuery(ctx, b, u)
@@ -149,6 +157,8 @@ func (s *session) copyTo(ctx context.Context, b binding, w pgwire.Writer, u *pgs
 	if err != nil {
 		return 0, err
 	}
+	prog, done := s.track("COPY TO", copied(q, u), nil)
+	defer done()
 	src, err := s.copySource(ctx, q, w)
 	if err != nil {
 		return 0, err
@@ -180,8 +190,10 @@ func (s *session) copyTo(ctx context.Context, b binding, w pgwire.Writer, u *pgs
 			if _, err := out.Write(line); err != nil {
 				return 0, err
 			}
+			prog.bytes.Add(int64(len(line)))
 		}
 		rows += int64(n)
+		prog.rows.Add(int64(n))
 		if done {
 			return rows, out.Close()
 		}
@@ -203,7 +215,7 @@ func (s *session) copySource(ctx context.Context, q binding, w pgwire.Writer) (r
 	if err != nil {
 		return nil, err
 	}
-	return res.rows, nil
+	return res.open(ctx)
 }
 
 // copyTarget is a COPY FROM's table with the columns that the data fills.
@@ -278,6 +290,8 @@ func (s *session) copyFrom(ctx context.Context, w pgwire.Writer, u *pgsql.Copy) 
 	if err != nil {
 		return 0, err
 	}
+	_, done := s.track("COPY FROM", into.rel, s.tx.wh)
+	defer done()
 	mark := s.tx.wh.Savepoint()
 	restore, err := s.copyGuard(ctx, into)
 	if err != nil {
@@ -332,6 +346,8 @@ func (s *session) copyRows(ctx context.Context, w pgwire.Writer, u *pgsql.Copy, 
 	if err != nil {
 		return 0, err
 	}
+	prog := s.prog.Load()
+	src = countingReader{src, prog}
 	sink := into.start(ctx)
 	defer sink.stop()
 	var rd copyReader = pgcopy.NewReader(src, o, u.Table, into.names)
@@ -359,6 +375,7 @@ func (s *session) copyRows(ctx context.Context, w pgwire.Writer, u *pgsql.Copy, 
 		}
 		rows++
 		batch.add(rd)
+		prog.rows.Add(1)
 		if app.Rows() >= copyBatchRows || app.Bytes() >= copyBatchBytes {
 			if err := flush(); err != nil {
 				return 0, err

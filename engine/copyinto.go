@@ -352,11 +352,19 @@ func (s *session) copyToParquet(ctx context.Context, b binding, w pgwire.Writer,
 }
 
 func (s *session) writeParquet(ctx context.Context, q binding, path string) (int64, error) {
+	if err := s.beginParts(ctx, q); err != nil {
+		return 0, err
+	}
+	q, _, free, err := s.withParts(ctx, q)
+	if err != nil {
+		return 0, err
+	}
+	defer free()
 	binds, err := s.binds(ctx, q.p.query.Binds, q.args)
 	if err != nil {
 		return 0, err
 	}
-	r, err := s.render(ctx, q.p.query, q.args, nil)
+	r, err := s.render(ctx, q.p.query, q.args, q.spooled(q.p.query, nil))
 	if err != nil {
 		return 0, err
 	}

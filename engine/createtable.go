@@ -272,8 +272,18 @@ func (s *session) createTableAs(ctx context.Context, w pgwire.Writer, b binding,
 		return "", pgerr.New(pgerr.FeatureNotSupported, "temporary tables are not supported")
 	}
 	in := b.p.inner
+	if u.Query.Kind == pgsql.ExecuteStmt {
+		ex, err := s.executed(ctx, b, u.Query)
+		if err != nil {
+			return "", err
+		}
+		if ex.p.query == nil || ex.p.stmt.Kind != pgsql.Select {
+			return "", pgerr.New(pgerr.WrongObjectType, "prepared statement is not a SELECT")
+		}
+		in, b.args = ex.p, ex.args
+	}
 	if in == nil {
-		return "", pgerr.New(pgerr.FeatureNotSupported, "CREATE TABLE AS EXECUTE is not supported")
+		return "", pgerr.Newf(pgerr.FeatureNotSupported, "CREATE TABLE AS %s is not supported", u.Query.Tag)
 	}
 	ident, err := s.createIn(u.Schema, u.Name)
 	if err != nil {
@@ -324,9 +334,17 @@ func (s *session) createTableAs(ctx context.Context, w pgwire.Writer, b binding,
 
 // fill appends a query's rows to a new table.
 func (s *session) fill(ctx context.Context, t *warehouse.TxTable, b binding, cols []pgsql.RelColumn) (int64, error) {
+	if err := s.beginParts(ctx, b); err != nil {
+		return 0, err
+	}
+	b, _, free, err := s.withParts(ctx, b)
+	if err != nil {
+		return 0, err
+	}
+	defer free()
 	wrap := func(sql string) string { return storedSQL(storableNumerics(sql, b.p.query.Columns, cols), 0, cols, 0) }
 	var d *duckRows
-	err := s.settled(ctx, b.p, func() (err error) {
+	err = s.settled(ctx, b.p, func() (err error) {
 		d, err = s.startWrapped(ctx, b, b.p.query, nil, wrap)
 		return err
 	})
@@ -334,6 +352,8 @@ func (s *session) fill(ctx context.Context, t *warehouse.TxTable, b binding, col
 		return 0, err
 	}
 	defer d.close()
+	_, done := s.track("CREATE TABLE AS", tableRelation(t), s.tx.wh)
+	defer done()
 	var n int64
 	as := t.ArrowSchema()
 	err = d.eachBatch(ctx, func(rec arrow.RecordBatch) error {

@@ -262,6 +262,9 @@ func (s *session) findRelation(ctx context.Context, n pgsql.QName) (*warehouse.T
 			return nil, ident, nil
 		}
 	}
+	if n.Schema != "" && !reservedSchema(n.Schema) && !s.tx.warehouseTx().NamespaceExists(strings.Split(n.Schema, ".")) {
+		return nil, nil, pgerr.Newf(pgerr.InvalidSchemaName, "schema \"%s\" does not exist", n.Schema)
+	}
 	return nil, nil, nil
 }
 

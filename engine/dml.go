@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,11 +18,10 @@ import (
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 	"github.com/nordisk/skade-pg/pgwire"
-	"github.com/nordisk/skade-pg/sqlfuncs"
 	"github.com/nordisk/skade-pg/warehouse"
 )
 
-// dmlPortal makes the portal of INSERT, UPDATE or DELETE. The statement runs whole at the first Execute; RETURNING's rows
+// dmlPortal makes the portal of INSERT, UPDATE, DELETE or MERGE. The statement runs whole at the first Execute; RETURNING's rows
 // are then streamed.
 func (s *session) dmlPortal(b binding) pgwire.Portal {
 	run := func(ctx context.Context, w pgwire.Writer) (*dmlResult, error) {
@@ -52,7 +51,7 @@ func (s *session) dmlPortal(b binding) pgwire.Portal {
 			if res, err = run(ctx, w); err != nil {
 				return nil, err
 			}
-			return res.rows, nil
+			return res.open(ctx)
 		},
 		tag: func(int64) string { return res.tag },
 	}
@@ -60,8 +59,10 @@ func (s *session) dmlPortal(b binding) pgwire.Portal {
 
 // dmlResult is what a statement did.
 type dmlResult struct {
-	tag  string
-	rows rowSource // RETURNING
+	tag string
+	// ret is what RETURNING is made of: its rows, or INSERT's new rows. open makes its stream, and ends ret with it; nil without RETURNING.
+	ret  *spool
+	open func(ctx context.Context) (rowSource, error)
 }
 
 // dmlTarget is the table that a data change writes, and the statement's name.
@@ -71,48 +72,79 @@ func dmlTarget(q *pgsql.Query) (*pgsql.Relation, string) {
 		return q.Insert.Target, "INSERT"
 	case q.Update != nil:
 		return q.Update.Target, "UPDATE"
+	case q.Merge != nil:
+		return q.Merge.Target, "MERGE"
 	}
 	return q.Delete.Target, "DELETE"
 }
 
-// runDML runs the statement; a failed one leaves no trace in the transaction.
+// runDML runs the statement with its WITH; a failed one leaves no trace in the transaction.
 func (s *session) runDML(ctx context.Context, b binding, w pgwire.Writer) (*dmlResult, error) {
-	q := b.p.query
+	q := b.query()
 	target, command := dmlTarget(q)
 	if err := s.tx.writable(command); err != nil {
 		return nil, err
 	}
-	t, err := s.lockForWrite(ctx, b.p, target)
+	t, err := s.lockTargets(ctx, b, target)
 	if err != nil {
 		return nil, err
+	}
+	q = b.query() // analysed again, perhaps
+	_, done := s.track(command, target, s.tx.wh)
+	defer done()
+	if b.part != nil {
+		return s.runOnce(ctx, b, t, w) // repeated with the statement, not by itself
 	}
 	var res *dmlResult
 	err = s.settled(ctx, b.p, func() error {
+		var err error
 		if t, err = s.table(ctx, t.Ident()); err != nil {
 			return err
 		}
-		mark := s.tx.wh.Savepoint()
-		if res, err = s.writeRows(ctx, b, t, w); err != nil {
-			if rerr := s.tx.wh.RollbackTo(mark); rerr != nil {
-				s.gw.log.Error().Err(rerr).Msg("roll back a failed statement")
-			}
-		}
+		res, err = s.runOnce(ctx, b, t, w)
 		return err
 	})
+	return res, err
+}
+
+// runOnce runs a statement with its parts, on one snapshot.
+func (s *session) runOnce(ctx context.Context, b binding, t *warehouse.TxTable, w pgwire.Writer) (*dmlResult, error) {
+	thaw, err := s.freeze(ctx, b.query())
 	if err != nil {
 		return nil, err
 	}
-	return res, nil
+	defer thaw()
+	mark := s.tx.wh.Savepoint()
+	b, finish, free, err := s.withParts(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	res, err := s.writeRows(ctx, b, t, w)
+	if err == nil && res.ret != nil && b.part == nil {
+		src, oerr := s.openReturning(ctx, b, res.ret)
+		res.open, err = func(context.Context) (rowSource, error) { return src, nil }, oerr
+	}
+	if err == nil {
+		err = finish()
+	}
+	if err != nil {
+		s.undo(mark)
+		return nil, err
+	}
+	return res, s.tx.wh.Release(mark)
 }
 
 func (s *session) writeRows(ctx context.Context, b binding, t *warehouse.TxTable, w pgwire.Writer) (*dmlResult, error) {
-	switch q := b.p.query; {
+	switch q := b.query(); {
 	case q.Insert != nil:
 		return s.insert(ctx, b, t, w)
 	case q.Update != nil:
-		return s.update(ctx, b, t, w)
+		return s.update(ctx, b, t)
+	case q.Merge != nil:
+		return s.merge(ctx, b, t)
 	}
-	return s.delete(ctx, b, t, w)
+	return s.delete(ctx, b, t)
 }
 
 // storedQuery is a DML query's text with its rows in the types that data files hold: lead columns stay, then the target's columns, then the rest.
@@ -161,7 +193,7 @@ func sqlToStored(expr string, oid uint32, mod int32) string {
 // dmlRows starts a DML query whose rows are read as batches. shape gives the leading and trailing columns around the target's.
 func (s *session) dmlRows(ctx context.Context, b binding, lead int, cols []pgsql.RelColumn, rest int) (*duckRows, error) {
 	wrap := func(sql string) string { return storedSQL(sql, lead, cols, rest) }
-	return s.startWrapped(ctx, b, b.p.query, nil, wrap)
+	return s.startWrapped(ctx, b, b.query(), nil, wrap)
 }
 
 // startWrapped is startQuery for a query whose text is wrapped into another.
@@ -170,7 +202,7 @@ func (s *session) startWrapped(ctx context.Context, b binding, q *pgsql.Query, r
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.render(ctx, q, b.args, rows)
+	r, err := s.render(ctx, q, b.args, b.spooled(q, rows))
 	if err != nil {
 		return nil, err
 	}
@@ -201,6 +233,7 @@ func (d *duckRows) eachBatch(ctx context.Context, f func(rec arrow.RecordBatch) 
 		if err != nil {
 			return err
 		}
+		d.s.count(rec)
 		err = f(rec)
 		rec.Release()
 		if err != nil {
@@ -219,18 +252,26 @@ func targetColumns(rel *pgsql.Relation, idx []int) []pgsql.RelColumn {
 }
 
 // update runs UPDATE: the old positions are suppressed, the new rows appended.
-func (s *session) update(ctx context.Context, b binding, t *warehouse.TxTable, _ pgwire.Writer) (*dmlResult, error) {
-	u := b.p.query.Update
+func (s *session) update(ctx context.Context, b binding, t *warehouse.TxTable) (*dmlResult, error) {
+	q, u := b.query(), b.query().Update
 	cols := targetColumns(u.Target, u.Columns)
-	ret := newSpool(b.p.query.Columns)
-	d, err := s.dmlRows(ctx, b, 2, cols, len(b.p.query.Columns))
+	ret := s.newSpool(q.Columns)
+	d, err := s.dmlRows(ctx, b, 2, cols, len(q.Columns))
 	if err != nil {
 		return nil, err
 	}
 	defer d.close()
+	if err := d.beginSpool(ret, 2+len(cols)); err != nil {
+		return nil, err
+	}
 	var n int64
 	as := t.ArrowSchema()
 	err = d.eachBatch(ctx, func(rec arrow.RecordBatch) error {
+		rec, err := b.firstChange(t, rec, d.files)
+		if err != nil {
+			return err
+		}
+		defer rec.Release()
 		olds, err := rowRefs(rec, d.files)
 		if err != nil {
 			return err
@@ -244,16 +285,47 @@ func (s *session) update(ctx context.Context, b binding, t *warehouse.TxTable, _
 		if err := s.lockWrites(ctx, t, olds, news); err != nil {
 			return err
 		}
-		if err := t.Update(ctx, olds, news); err != nil {
+		if err := updateRows(ctx, t, u.Target, u.Set, olds, news); err != nil {
 			return err
 		}
-		ret.add(rec, 2+len(cols))
-		return nil
+		return ret.add(rec, 2+len(cols))
 	})
+	return dmlDone("UPDATE "+itoa(n), ret, err)
+}
+
+// updateRows replaces rows; keys are checked only when one of their columns was assigned.
+func updateRows(ctx context.Context, t *warehouse.TxTable, target *pgsql.Relation, set []int, olds []warehouse.RowRef, news arrow.RecordBatch) error {
+	for _, k := range target.Key {
+		if slices.Contains(set, k) || target.Columns[k].Generated != "" {
+			return t.Update(ctx, olds, news)
+		}
+	}
+	return t.UpdateSameKeys(ctx, olds, news)
+}
+
+// firstChange is rec without the rows that another part of the statement changed before. The caller releases it.
+func (b binding) firstChange(t *warehouse.TxTable, rec arrow.RecordBatch, files []string) (arrow.RecordBatch, error) {
+	if b.parts == nil {
+		rec.Retain()
+		return rec, nil
+	}
+	live, err := stillLive(t, rec, files)
 	if err != nil {
 		return nil, err
 	}
-	return s.dmlDone(ctx, b, "UPDATE "+itoa(n), ret)
+	return takeRows(rec, live), nil
+}
+
+// beginSpool gives a spool its columns, so that an empty one has them too.
+func (d *duckRows) beginSpool(sp *spool, from int) error {
+	if !sp.on {
+		return nil
+	}
+	schema, err := d.rows.Schema()
+	if err == nil {
+		sp.begin(schema, from)
+	}
+	return err
 }
 
 // rowRefs reads the file and position columns.
@@ -271,23 +343,31 @@ func rowRefs(rec arrow.RecordBatch, files []string) ([]warehouse.RowRef, error) 
 }
 
 // delete runs DELETE.
-func (s *session) delete(ctx context.Context, b binding, t *warehouse.TxTable, _ pgwire.Writer) (*dmlResult, error) {
-	del := b.p.query.Delete
-	if del.All && b.p.query.Columns == nil {
+func (s *session) delete(ctx context.Context, b binding, t *warehouse.TxTable) (*dmlResult, error) {
+	q := b.query()
+	if q.Delete.All && q.Columns == nil && b.parts == nil {
 		if err := s.lockAllRows(ctx, t, lockmgr.WriteKey); err != nil {
 			return nil, err
 		}
 		n, err := t.Truncate(ctx)
 		return &dmlResult{tag: "DELETE " + itoa(n)}, err
 	}
-	ret := newSpool(b.p.query.Columns)
-	d, err := s.dmlRows(ctx, b, 2, nil, len(b.p.query.Columns))
+	ret := s.newSpool(q.Columns)
+	d, err := s.dmlRows(ctx, b, 2, nil, len(q.Columns))
 	if err != nil {
 		return nil, err
 	}
 	defer d.close()
+	if err := d.beginSpool(ret, 2); err != nil {
+		return nil, err
+	}
 	hits := map[int64]*roaring.Bitmap{}
 	err = d.eachBatch(ctx, func(rec arrow.RecordBatch) error {
+		rec, err := b.firstChange(t, rec, d.files)
+		if err != nil {
+			return err
+		}
+		defer rec.Release()
 		olds, err := rowRefs(rec, d.files)
 		if err != nil {
 			return err
@@ -304,119 +384,47 @@ func (s *session) delete(ctx context.Context, b binding, t *warehouse.TxTable, _
 			}
 			bm.Add(uint32(p.Value(i)))
 		}
-		ret.add(rec, 2)
-		return nil
+		return ret.add(rec, 2)
 	})
-	if err != nil {
-		return nil, err
-	}
 	var n int64
 	for f, bm := range hits {
-		k, err := t.DeleteAt(ctx, d.files[f], bm)
 		if err != nil {
-			return nil, err
+			break
 		}
+		var k int64
+		k, err = t.DeleteAt(ctx, d.files[f], bm)
 		n += k
 	}
-	return s.dmlDone(ctx, b, "DELETE "+itoa(n), ret)
+	return dmlDone("DELETE "+itoa(n), ret, err)
 }
 
-// dmlDone opens RETURNING's rows.
-func (s *session) dmlDone(ctx context.Context, b binding, tag string, ret *spool) (*dmlResult, error) {
-	if b.cols == nil {
-		return &dmlResult{tag: tag}, nil
-	}
-	src, err := s.spoolRows(ctx, b, ret)
-	return &dmlResult{tag: tag, rows: src}, err
-}
-
-// spool keeps rows until a statement is done.
-type spool struct {
-	on      bool
-	schema  *arrow.Schema
-	batches []arrow.RecordBatch
-	rows    int64
-}
-
-func newSpool(cols []pgsql.OutCol) *spool { return &spool{on: cols != nil} }
-
-// add keeps the columns of rec from the given one on.
-func (sp *spool) add(rec arrow.RecordBatch, from int) {
-	if !sp.on || rec.NumRows() == 0 {
-		return
-	}
-	fields := make([]arrow.Field, 0, int(rec.NumCols())-from)
-	cols := make([]arrow.Array, 0, int(rec.NumCols())-from)
-	for i := from; i < int(rec.NumCols()); i++ {
-		f := rec.Schema().Field(i)
-		f.Name = "c" + strconv.Itoa(i-from)
-		fields = append(fields, f)
-		cols = append(cols, rec.Column(i))
-	}
-	if sp.schema == nil {
-		sp.schema = arrow.NewSchema(fields, nil)
-	}
-	sp.keep(array.NewRecordBatch(sp.schema, cols, rec.NumRows()))
-}
-
-func (sp *spool) keep(rec arrow.RecordBatch) {
-	sp.batches = append(sp.batches, rec)
-	sp.rows += rec.NumRows()
-}
-
-func (sp *spool) free() {
-	for _, b := range sp.batches {
-		b.Release()
-	}
-	sp.batches = nil
-}
-
-func (sp *spool) source() *sqlfuncs.Rows {
-	return &sqlfuncs.Rows{Schema: sp.schema, N: sp.rows, Batches: func(context.Context) iter.Seq2[arrow.RecordBatch, error] {
-		return func(yield func(arrow.RecordBatch, error) bool) {
-			for _, b := range sp.batches {
-				if !yield(b, nil) {
-					return
-				}
-			}
-		}
-	}}
-}
-
-// spoolRows streams spooled rows as they are, through DuckDB's encoders.
-func (s *session) spoolRows(ctx context.Context, b binding, sp *spool) (rowSource, error) {
-	if sp.rows == 0 {
-		return noRows{}, nil
-	}
-	id, release, err := s.gw.duck.RegisterRelation(sp.schema, sp.rows, opener(sp.source()))
+// dmlDone is the result of UPDATE and DELETE.
+func dmlDone(tag string, ret *spool, err error) (*dmlResult, error) {
 	if err != nil {
+		ret.free()
 		return nil, err
 	}
-	_, cancel := context.WithCancelCause(context.Background())
-	d := &duckRows{s: s, cols: b.cols, types: typesOf(b.cols), fmts: formatsOf(b.cols), cancel: cancel, free: []func(){release, sp.free}}
-	if d.conn, err = s.conns.take(ctx); err != nil {
-		d.close()
-		return nil, err
+	res := &dmlResult{tag: tag}
+	if ret.on {
+		res.ret = ret
 	}
-	if d.stmt, err = d.conn.Prepare(ctx, "SELECT * FROM skade_rel('"+id+"')"); err != nil {
-		d.close()
-		return nil, err
-	}
-	if d.rows, err = d.stmt.Query(context.WithoutCancel(ctx), nil); err != nil {
-		d.close()
-		return nil, err
-	}
-	s.dress(d.rows, b.p.query.Columns)
-	return d, nil
+	return res, nil
 }
 
-// noRows is an empty stream.
-type noRows struct{}
-
-func (noRows) appendRows(_ context.Context, dst []byte, _ int) ([]byte, int, bool, error) {
-	return dst, 0, true, nil
+// openReturning streams RETURNING's rows; ret ends with them.
+func (s *session) openReturning(ctx context.Context, b binding, ret *spool) (rowSource, error) {
+	ins := b.query().Insert
+	if ins == nil || ret.rows == 0 {
+		return s.spoolRows(ctx, b, ret)
+	}
+	src, err := s.startQuery(ctx, b, ins.Returning, given{0: ret.source()}, nil)
+	if err != nil {
+		ret.free()
+		return nil, err
+	}
+	src.after = append(src.after, ret.free)
+	return src, nil
 }
-func (noRows) close() {}
 
 // conform takes the columns of rec from lead on as rows of the schema. Types that differ in their Arrow form only are rewrapped.
 func conform(rec arrow.RecordBatch, lead int, as *arrow.Schema) (arrow.RecordBatch, error) {

@@ -42,6 +42,13 @@ type explained struct {
 
 func (s *session) planOf(ctx context.Context, b binding, u *pgsql.Explain, w pgwire.Writer) (*explained, error) {
 	in := b.p.inner
+	if in != nil && in.stmt.Kind == pgsql.ExecuteStmt {
+		ex, err := s.executed(ctx, b, in.stmt)
+		if err != nil {
+			return nil, err
+		}
+		in, b.args = ex.p, ex.args
+	}
 	if in == nil || in.query == nil {
 		return nil, pgerr.Newf(pgerr.FeatureNotSupported, "EXPLAIN %s is not supported", u.Stmt.Tag)
 	}
@@ -118,6 +125,8 @@ func nodeName(q *pgsql.Query) string {
 		return "Insert on " + q.Insert.Target.Name
 	case q.Update != nil:
 		return "Update on " + q.Update.Target.Name
+	case q.Merge != nil:
+		return "Merge on " + q.Merge.Target.Name
 	case q.Delete != nil:
 		return "Delete on " + q.Delete.Target.Name
 	}
@@ -135,10 +144,12 @@ func (s *session) runForExplain(ctx context.Context, b binding, w pgwire.Writer)
 		}
 	} else {
 		res, err := s.runDML(ctx, b, w)
-		if err != nil || res.rows == nil {
+		if err != nil || res.open == nil {
 			return 0, err
 		}
-		src = res.rows
+		if src, err = res.open(ctx); err != nil {
+			return 0, err
+		}
 	}
 	defer src.close()
 	var rows int64

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow-go/v18/arrow"
@@ -19,34 +21,18 @@ import (
 
 // insert runs INSERT: batches of complete rows go to the table, RETURNING's rows are computed from those that were written.
 func (s *session) insert(ctx context.Context, b binding, t *warehouse.TxTable, _ pgwire.Writer) (*dmlResult, error) {
-	ins := b.p.query.Insert
-	op := &insertOp{s: s, b: b, t: t, ins: ins, ret: &spool{on: ins.Returning != nil, schema: t.ArrowSchema()}}
+	ins := b.query().Insert
+	op := &insertOp{s: s, b: b, t: t, ins: ins, ret: &spool{gw: s.gw, on: ins.Returning != nil, schema: t.ArrowSchema()}}
 	if ins.OnConflict != nil && ins.OnConflict.DoUpdate {
 		op.touched = map[string]struct{}{}
 	}
-	if err := s.eachInserted(ctx, b, t, op.write); err != nil {
-		return nil, err
-	}
-	res := &dmlResult{tag: "INSERT 0 " + itoa(op.n)}
-	if ins.Returning == nil {
-		return res, nil
-	}
-	if op.ret.rows == 0 {
-		res.rows = noRows{}
-		return res, nil
-	}
-	src, err := s.startQuery(ctx, b, ins.Returning, given{0: op.ret.source()}, nil)
-	if err != nil {
-		return nil, err
-	}
-	src.after = append(src.after, op.ret.free)
-	res.rows = src
-	return res, nil
+	err := s.eachInserted(ctx, b, t, op.write)
+	return dmlDone("INSERT 0 "+itoa(op.n), op.ret, err)
 }
 
 // eachInserted yields the statement's rows in the table's Arrow schema.
 func (s *session) eachInserted(ctx context.Context, b binding, t *warehouse.TxTable, f func(ctx context.Context, rec arrow.RecordBatch) error) error {
-	ins, as := b.p.query.Insert, t.ArrowSchema()
+	ins, as := b.query().Insert, t.ArrowSchema()
 	if rec, ok, err := s.constantRows(ctx, b, ins, as); err != nil {
 		return err
 	} else if ok {
@@ -101,8 +87,12 @@ func (op *insertOp) write(ctx context.Context, rec arrow.RecordBatch) error {
 		if err := op.t.Append(ctx, rec); err != nil {
 			return err
 		}
-		op.wrote(rec)
-		return nil
+		op.n += rec.NumRows()
+		if !op.ret.on {
+			return nil
+		}
+		rec.Retain()
+		return op.ret.keep(rec)
 	case !oc.DoUpdate:
 		res, err := op.t.Upsert(ctx, rec, warehouse.DoNothing)
 		if err != nil {
@@ -110,20 +100,11 @@ func (op *insertOp) write(ctx context.Context, rec arrow.RecordBatch) error {
 		}
 		op.n += res.Inserted
 		if op.ret.on && res.Inserted > 0 {
-			op.ret.keep(takeRows(rec, res.InsertedRows))
+			return op.ret.keep(takeRows(rec, res.InsertedRows))
 		}
 		return nil
 	}
 	return op.doUpdate(ctx, rec)
-}
-
-// wrote counts and keeps rows that were written as they are.
-func (op *insertOp) wrote(rec arrow.RecordBatch) {
-	op.n += rec.NumRows()
-	if op.ret.on {
-		rec.Retain()
-		op.ret.keep(rec)
-	}
 }
 
 // doUpdate writes a batch under ON CONFLICT DO UPDATE: rows without a live key are inserted, the others become updates of
@@ -143,18 +124,25 @@ func (op *insertOp) doUpdate(ctx context.Context, rec arrow.RecordBatch) error {
 	for _, h := range hits {
 		fresh.Remove(uint32(h.Ordinal))
 	}
+	var done placedRows
+	defer done.release()
 	if !fresh.IsEmpty() {
 		rows := takeRows(rec, fresh)
-		defer rows.Release()
+		done.add(rows, fresh.ToArray())
 		if err := op.t.AppendMissing(ctx, rows); err != nil {
 			return err
 		}
-		op.wrote(rows)
 	}
-	if len(hits) == 0 {
+	if len(hits) > 0 {
+		if err := op.updatePairs(ctx, rec, hits, &done); err != nil {
+			return err
+		}
+	}
+	op.n += done.rows
+	if !op.ret.on || done.rows == 0 {
 		return nil
 	}
-	return op.updatePairs(ctx, rec, hits)
+	return op.ret.keep(done.ordered())
 }
 
 // touch refuses a key that this statement wrote before.
@@ -166,8 +154,7 @@ func (op *insertOp) touch(rec arrow.RecordBatch, keyCols []int) error {
 			return err
 		}
 		if _, again := op.touched[string(buf)]; again {
-			return pgerr.New(pgerr.CardinalityViolation, "ON CONFLICT DO UPDATE command cannot affect row a second time").
-				WithHint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values.")
+			return affectedTwice()
 		}
 		op.touched[string(buf)] = struct{}{}
 	}
@@ -175,7 +162,10 @@ func (op *insertOp) touch(rec arrow.RecordBatch, keyCols []int) error {
 }
 
 // updatePairs computes the new rows from pairs of an existing and a proposed row, and writes them.
-func (op *insertOp) updatePairs(ctx context.Context, rec arrow.RecordBatch, hits []warehouse.KeyHit) error {
+func (op *insertOp) updatePairs(ctx context.Context, rec arrow.RecordBatch, hits []warehouse.KeyHit, done *placedRows) error {
+	if err := op.sameCommand(hits); err != nil {
+		return err
+	}
 	locked, err := op.s.lockHits(ctx, op.t, rec, hits)
 	if err != nil {
 		return err
@@ -215,11 +205,13 @@ func (op *insertOp) updatePairs(ctx context.Context, rec arrow.RecordBatch, hits
 		wanted := roaring.New()
 		var olds []warehouse.RowRef
 		var keys []string
+		var places []uint32
 		for i := range int(out.NumRows()) {
 			if keep.IsValid(i) && keep.Value(i) {
 				wanted.Add(uint32(i))
 				olds = append(olds, hits[at+i].Row)
 				keys = append(keys, locked[at+i])
+				places = append(places, uint32(hits[at+i].Ordinal))
 			}
 		}
 		at += int(out.NumRows())
@@ -233,13 +225,88 @@ func (op *insertOp) updatePairs(ctx context.Context, rec arrow.RecordBatch, hits
 					return err
 				}
 			}
-			if err := op.t.Update(ctx, olds, news); err != nil {
-				return err
-			}
-			op.wrote(news)
-			return nil
+			news.Retain()
+			done.add(news, places)
+			return updateRows(ctx, op.t, op.ins.Target, oc.Set, olds, news)
 		})
 	})
+}
+
+// sameCommand refuses to update a row that another part of the statement inserted.
+func (op *insertOp) sameCommand(hits []warehouse.KeyHit) error {
+	snap, ok := op.s.frozen[snapshotKey(op.t.Ident())]
+	if op.b.parts == nil || !ok {
+		return nil
+	}
+	for _, h := range hits {
+		if snap.set.File(h.Row.Path) == nil {
+			return affectedTwice()
+		}
+	}
+	return nil
+}
+
+func affectedTwice() error {
+	return pgerr.New(pgerr.CardinalityViolation, "ON CONFLICT DO UPDATE command cannot affect row a second time").
+		WithHint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values.")
+}
+
+// placedRows are rows that were written in another order than that of the batch they came from.
+type placedRows struct {
+	recs   []arrow.RecordBatch
+	places [][]uint32
+	rows   int64
+}
+
+// add takes rec over; row i of it stands at places[i].
+func (p *placedRows) add(rec arrow.RecordBatch, places []uint32) {
+	p.recs, p.places = append(p.recs, rec), append(p.places, places)
+	p.rows += rec.NumRows()
+}
+
+func (p *placedRows) release() {
+	for _, r := range p.recs {
+		r.Release()
+	}
+}
+
+// ordered is all rows by their places.
+func (p *placedRows) ordered() arrow.RecordBatch {
+	if len(p.recs) == 1 && slices.IsSorted(p.places[0]) {
+		p.recs[0].Retain()
+		return p.recs[0]
+	}
+	type row struct {
+		place uint32
+		rec   int
+		at    int64
+	}
+	var all []row
+	for k, places := range p.places {
+		for i, place := range places {
+			all = append(all, row{place, k, int64(i)})
+		}
+	}
+	slices.SortFunc(all, func(a, b row) int { return cmp.Compare(a.place, b.place) })
+	schema := p.recs[0].Schema()
+	cols := make([]arrow.Array, schema.NumFields())
+	for c := range cols {
+		var runs []arrow.Array
+		for i := 0; i < len(all); {
+			j := i + 1
+			for j < len(all) && all[j].rec == all[i].rec && all[j].at == all[j-1].at+1 {
+				j++
+			}
+			runs = append(runs, array.NewSlice(p.recs[all[i].rec].Column(c), all[i].at, all[j-1].at+1))
+			i = j
+		}
+		cols[c] = joinRuns(runs)
+	}
+	out := array.NewRecordBatch(schema, cols, p.rows)
+	for _, c := range cols {
+		c.Release()
+	}
+	return out
 }
 
 // readRows reads the live rows that keys were found at, in the order of hits.
@@ -306,18 +373,22 @@ func takeColumn(a arrow.Array, rows *roaring.Bitmap) arrow.Array {
 		}
 		parts = append(parts, array.NewSlice(a, int64(from), int64(to)))
 	}
+	if len(parts) == 0 {
+		return array.NewSlice(a, 0, 0)
+	}
+	return joinRuns(parts)
+}
+
+// joinRuns concatenates arrays of one type, and releases them.
+func joinRuns(parts []arrow.Array) arrow.Array {
+	if len(parts) == 1 {
+		return parts[0]
+	}
 	defer func() {
 		for _, p := range parts {
 			p.Release()
 		}
 	}()
-	if len(parts) == 0 {
-		return array.NewSlice(a, 0, 0)
-	}
-	if len(parts) == 1 {
-		parts[0].Retain()
-		return parts[0]
-	}
 	out, err := array.Concatenate(parts, arrowAllocator)
 	if err != nil { // only a type that Concatenate does not know; none of ours
 		panic(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nordisk/skade-pg/engine/lockmgr"
 	"github.com/nordisk/skade-pg/engine/pgsql"
+	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/warehouse"
 )
 
@@ -42,6 +43,9 @@ func (s *session) lockDefined(ctx context.Context, util any) error {
 	var tables []*warehouse.TxTable
 	for _, n := range names {
 		t, _, err := s.findRelation(ctx, n)
+		if e := pgerr.As(err); e != nil && e.Code == pgerr.InvalidSchemaName {
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -41,6 +41,17 @@ type binding struct {
 	p    *prepared
 	args []value
 	cols []pgwire.Column
+	// part is set while one of the query's parts runs; parts are the rows of those that ran.
+	part  *pgsql.Query
+	parts []*spool
+}
+
+// query is what runs: the statement's query, or one of its parts.
+func (b binding) query() *pgsql.Query {
+	if b.part != nil {
+		return b.part
+	}
+	return b.p.query
 }
 
 // withFormats applies the Bind message's result formats: none = all text, one = all, else one a column.

@@ -69,7 +69,7 @@ func (p *prepared) kindIs(ks ...pgsql.Kind) bool {
 func (s *session) analyze(ctx context.Context, p *prepared) error {
 	r := &resolver{ctx: ctx, s: s}
 	p.done, p.query, p.util, p.inner, p.cols, p.params = false, nil, nil, nil, nil, nil
-	if p.kindIs(pgsql.Select, pgsql.InsertStmt, pgsql.UpdateStmt, pgsql.DeleteStmt) {
+	if p.kindIs(pgsql.Select, pgsql.InsertStmt, pgsql.UpdateStmt, pgsql.DeleteStmt, pgsql.MergeStmt) {
 		q, err := pgsql.Analyze(p.stmt, r, p.given)
 		if err != nil {
 			return s.sqlError(ctx, err)

@@ -94,6 +94,11 @@ func splitList(v string) []string {
 }
 
 // ResolveRelation implements pgsql.Resolver.
+// SchemaExists implements pgsql.SchemaChecker.
+func (r *resolver) SchemaExists(name string) bool {
+	return reservedSchema(name) || r.s.readTx().NamespaceExists(strings.Split(name, "."))
+}
+
 func (r *resolver) ResolveRelation(schema, name string) (*pgsql.Relation, error) {
 	if schema != "" {
 		return r.relation(schema, name)
@@ -347,6 +352,7 @@ func (s *session) env(ctx context.Context) *sqlfuncs.Env {
 		Visible:     func(table.Identifier) bool { return true },
 		Write:       s.writeTx, Candidates: s.candidates, NewName: s.newName,
 		Files: s.gw.fs, Vacuums: s.gw.vacuums, DropRetention: s.gw.retention.Dropped,
+		Progress: s.progressRows,
 	}
 }
 

@@ -62,7 +62,31 @@ func (p *queryPortal) openOnce(ctx context.Context, w pgwire.Writer) (rowSource,
 	if d := p.b.p.query.Lookup; d != nil {
 		return p.s.lookupCall(ctx, p.b, d)
 	}
-	return p.s.openQuery(ctx, p.b, p.b.p.query, nil, w)
+	return p.s.openWithParts(ctx, p.b)
+}
+
+// openWithParts starts a SELECT after the CTEs that run by themselves. The query reads what they read: the tables as they were before.
+func (s *session) openWithParts(ctx context.Context, b binding) (rowSource, error) {
+	if err := s.beginParts(ctx, b); err != nil {
+		return nil, err
+	}
+	q := b.query()
+	thaw, err := s.freeze(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	defer thaw()
+	b, _, free, err := s.withParts(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.startQuery(ctx, b, q, nil, nil)
+	if err != nil {
+		free()
+		return nil, err
+	}
+	d.after = append(d.after, free)
+	return d, nil
 }
 
 // cachedPlan is a DuckDB statement kept between executions of one prepared statement. It holds the scans it was compiled
@@ -120,6 +144,7 @@ func (s *session) startQuery(ctx context.Context, b binding, q *pgsql.Query, row
 
 // compile gives d a connection and a statement: the cached one when the sources did not change.
 func (s *session) compile(ctx context.Context, d *duckRows, b binding, q *pgsql.Query, rows given) error {
+	rows = b.spooled(q, rows)
 	cacheable := !b.p.once && !b.p.closed && rows == nil && q == b.p.query && b.p.stmt.Kind == pgsql.Select
 	r, err := s.render(ctx, q, b.args, rows)
 	if err != nil {

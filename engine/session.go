@@ -47,8 +47,12 @@ type session struct {
 	}
 	// rowCalls serialises calls of perRow functions.
 	rowCalls  sync.Mutex
-	act       activity
 	sequences sequenceSession
+	// frozen is what the running statement reads instead of the transaction's state; nil most of the time.
+	frozen snapshot
+	act    activity
+	// prog is the progress of the running statement; nil for one that tells none.
+	prog atomic.Pointer[progress]
 	// pinned is what the open transaction reads, for whoever removes old snapshots meanwhile.
 	pinned atomic.Pointer[pins]
 	// catalog is the system catalogs of the running statement.
@@ -322,6 +326,7 @@ func (s *session) Close() error {
 // watch makes ctx the context of the running statement: Cancel and statement_timeout end it. done must be called.
 func (s *session) watch(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	started := time.Now()
 	s.run.Lock()
 	s.run.ctx, s.run.cancel = ctx, cancel
 	if s.run.pending != nil { // it came while the statement was on its way
@@ -346,6 +351,7 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 		s.run.Lock()
 		s.run.ctx, s.run.cancel = nil, nil
 		s.run.Unlock()
+		s.logSlow(ctx, started)
 		cancel(nil)
 	}
 }

@@ -93,6 +93,12 @@ func (s *session) source(ctx context.Context, r *rendered, i int, use *pgsql.Rel
 		return s.relationItem(r, use, src.Schema, src.N, func(ctx context.Context) (iter.Seq2[arrow.RecordBatch, error], error) {
 			return shared(src.Batches(ctx)), nil
 		})
+	case pgsql.Spooled:
+		src := rows[i]
+		if src == nil { // EXPLAIN: nothing ran
+			return "(SELECT NULL)", nil
+		}
+		return s.spooledItem(r, use, src)
 	case pgsql.Table:
 		before := len(r.files)
 		item, err := s.tableItem(ctx, r, use, h.table, nil, args, only)
@@ -184,6 +190,30 @@ func (s *session) relationItem(r *rendered, use *pgsql.RelUse, schema *arrow.Sch
 	}
 	if len(use.Columns) == 0 {
 		b.WriteString("1 AS c0")
+	}
+	b.WriteString(" FROM skade_rel('" + id + "'))")
+	return b.String(), nil
+}
+
+// spooledItem registers the rows of a part and selects the columns that the query uses.
+func (s *session) spooledItem(r *rendered, use *pgsql.RelUse, src *sqlfuncs.Rows) (string, error) {
+	id, release, err := s.gw.duck.RegisterRelation(src.Schema, src.N, opener(src))
+	if err != nil {
+		return "", err
+	}
+	r.releases = append(r.releases, release)
+	r.stable += "?"
+	var b strings.Builder
+	b.WriteString("(SELECT ")
+	for k, c := range use.Columns {
+		if k > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(spooledCast(quoteIdent(src.Schema.Field(c).Name), use.Relation.Columns[c]))
+		fmt.Fprintf(&b, " AS k%d", k)
+	}
+	if len(use.Columns) == 0 {
+		b.WriteString("1 AS k0")
 	}
 	b.WriteString(" FROM skade_rel('" + id + "'))")
 	return b.String(), nil
@@ -366,6 +396,9 @@ func (s *session) liveSet(ctx context.Context, ident table.Identifier, at *pinne
 			return nil, liveset.Ref{}, nil, err
 		}
 		at = &pinnedState{metadata: st.Metadata, snapshot: st.Snapshot, schema: cur.Schema()}
+	}
+	if snap, ok := s.frozen[snapshotKey(ident)]; ok && at == nil {
+		return snap.set, snap.ref, snap.schema, nil
 	}
 	if at == nil {
 		t, err := s.table(ctx, ident)

@@ -211,6 +211,8 @@ func (s *session) commit(ctx context.Context, t *txn) error {
 	for _, st := range t.reads {
 		t.wh.RequireUnchanged(st)
 	}
+	_, done := s.track("COMMIT", nil, t.wh)
+	defer done()
 	_, err := t.wh.Commit(ctx)
 	return s.sqlError(ctx, err)
 }

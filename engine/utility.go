@@ -236,30 +236,44 @@ func (s *session) prepareSQL(ctx context.Context, b binding, u *pgsql.Prepare) e
 	return s.startup.Prepared.Put(&pgwire.PreparedStatement{Name: u.Name, Statement: p, SQL: b.p.stmt.Text, Time: time.Now(), FromSQL: true})
 }
 
+// executed is the statement that an EXECUTE inside another statement means, with its arguments.
+func (s *session) executed(ctx context.Context, b binding, st *pgsql.Stmt) (binding, error) {
+	u, err := pgsql.Utility(st)
+	if err != nil {
+		return binding{}, err
+	}
+	return s.bindPrepared(ctx, b, u.(*pgsql.Execute))
+}
+
 // execute binds a statement of PREPARE.
 func (s *session) execute(ctx context.Context, b binding, u *pgsql.Execute) (pgwire.Portal, error) {
+	ctx, done := s.watch(ctx)
+	defer done()
+	ex, err := s.bindPrepared(ctx, b, u)
+	if err != nil {
+		return nil, s.sqlError(ctx, err)
+	}
+	return s.portal(ctx, ex.p, ex.args, formatsOf(b.cols))
+}
+
+func (s *session) bindPrepared(ctx context.Context, b binding, u *pgsql.Execute) (binding, error) {
 	p, err := s.sqlPrepared(u.Name)
 	if err != nil {
-		return nil, err
+		return binding{}, err
 	}
 	if err := s.refresh(ctx, p); err != nil {
-		return nil, err
+		return binding{}, err
 	}
 	if u.N != len(p.params) {
-		return nil, pgerr.Newf(pgerr.SyntaxError, "wrong number of parameters for prepared statement \"%s\"", u.Name).
+		return binding{}, pgerr.Newf(pgerr.SyntaxError, "wrong number of parameters for prepared statement \"%s\"", u.Name).
 			WithDetail("Expected %d parameters but got %d.", len(p.params), u.N)
 	}
 	as, err := u.Arguments(p.params, &resolver{ctx: ctx, s: s})
 	if err != nil {
-		return nil, err
+		return binding{}, err
 	}
-	ctx, done := s.watch(ctx)
-	defer done()
 	vals, err := s.evaluateNative(ctx, as, b.args)
-	if err != nil {
-		return nil, s.sqlError(ctx, err)
-	}
-	return s.portal(ctx, p, vals, formatsOf(b.cols))
+	return binding{p: p, args: vals, cols: p.cols}, err
 }
 
 func (s *session) deallocate(u *pgsql.Deallocate) (string, error) {

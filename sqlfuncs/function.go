@@ -74,6 +74,8 @@ type Env struct {
 	Vacuums func() []VacuumProgress
 	// DropRetention is how long dropped tables can come back.
 	DropRetention time.Duration
+	// Progress lists the statements that write at this moment.
+	Progress func() []Progress
 	// SessionAsOf is skade.as_of.
 	SessionAsOf string
 }
@@ -160,7 +162,7 @@ var functions = []*Function{
 	undrop,
 }
 
-var views = []*View{commitsView, mountsView}
+var views = []*View{commitsView, mountsView, progressView}
 
 // Defaults is the number of trailing arguments that may be left out.
 func (f *Function) Defaults() int {

@@ -99,3 +99,10 @@ func (t *TxTable) DeleteKeys(ctx context.Context, rec arrow.RecordBatch) (int64,
 }
 
 func card(b *roaring.Bitmap) int64 { return int64(b.GetCardinality()) }
+
+// LiveAt are the positions of path that are live in this transaction.
+func (t *TxTable) LiveAt(path string, positions *roaring.Bitmap) (*roaring.Bitmap, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.liveAtLocked(path, positions)
+}

@@ -169,6 +169,8 @@ func (t *TxTable) writeLog(ctx context.Context, log *rowLog, rows int32, dead *r
 	if err != nil {
 		return nil, err
 	}
+	t.tx.writes(1)
+	defer t.tx.writes(-1)
 	err = log.live(rows, dead, func(rec arrow.RecordBatch, ids []int64) error { return w.write(ctx, rec, ids) })
 	if err != nil {
 		w.abort()

@@ -33,7 +33,8 @@ type Tx struct {
 	marks  []*mark
 	// requires are conditions on tables that were read.
 	requires []catalog.Change
-	mu       sync.Mutex              // guards files
+	mu       sync.Mutex              // guards files and writing
+	writing  int                     // data files being written
 	files    []parquetio.WrittenFile // every data file written, to remove those that no snapshot took
 	extra    []string                // other files of the attempt
 	done     bool
@@ -80,6 +81,31 @@ func (tx *Tx) addFile(f parquetio.WrittenFile) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
 	tx.files = append(tx.files, f)
+}
+
+// Written counts the data files that a transaction has finished, including those that no snapshot will take.
+type Written struct {
+	Files, Rows, Bytes int64
+	Writing            bool // a data file is being written
+}
+
+// Written may be called from any goroutine while the transaction is at work.
+func (tx *Tx) Written() Written {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	w := Written{Files: int64(len(tx.files)), Writing: tx.writing > 0}
+	for _, f := range tx.files {
+		w.Rows += f.DataFile.Count()
+		w.Bytes += f.DataFile.FileSizeBytes()
+	}
+	return w
+}
+
+// writes notes that data files are being written (1) or are done (-1).
+func (tx *Tx) writes(n int) {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	tx.writing += n
 }
 
 func (tx *Tx) usable() error {

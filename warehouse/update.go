@@ -11,8 +11,18 @@ import (
 )
 
 // Update suppresses the rows olds and adds news, row i of which replaces olds[i] and keeps its _row_id (v3). Every old
-// row must be live (ErrNotLive) and named once (ErrDuplicateTarget). Keys are checked after the old rows are gone.
+// row must be live (ErrNotLive) and named once (ErrDuplicateTarget). Keys are checked row by row, as PostgreSQL does: a
+// key that the old row of a later news row still has is *DuplicateKeyError.
 func (t *TxTable) Update(ctx context.Context, olds []RowRef, news arrow.RecordBatch) error {
+	return t.update(ctx, olds, news, true)
+}
+
+// UpdateSameKeys is Update for rows that have the keys of the rows they replace: no key is looked up.
+func (t *TxTable) UpdateSameKeys(ctx context.Context, olds []RowRef, news arrow.RecordBatch) error {
+	return t.update(ctx, olds, news, false)
+}
+
+func (t *TxTable) update(ctx context.Context, olds []RowRef, news arrow.RecordBatch, check bool) error {
 	if err := t.writable(); err != nil {
 		return err
 	}
@@ -27,18 +37,66 @@ func (t *TxTable) Update(ctx context.Context, olds []RowRef, news arrow.RecordBa
 	if rec, err = t.guarded(ctx, rec); err != nil {
 		return err
 	}
+	var keys [][]byte
+	if t.keyed() {
+		if keys, err = encodeKeys(rec, t.keyCols); err != nil {
+			return err
+		}
+		if check {
+			if err := t.checkReplaced(ctx, olds, rec, keys); err != nil {
+				return err
+			}
+		}
+	}
 	rowIDs, err := t.suppressOlds(ctx, olds)
 	if err != nil {
 		return err
 	}
-	if !t.keyed() {
-		return t.addRows(ctx, rec, nil, rowIDs)
+	return t.addChecked(ctx, rec, keys, rowIDs)
+}
+
+// checkReplaced refuses a new key that a live row has, other than the row it replaces and those replaced before it.
+func (t *TxTable) checkReplaced(ctx context.Context, olds []RowRef, rec arrow.RecordBatch, keys [][]byte) error {
+	place := make(map[RowRef]int, len(olds))
+	for i, o := range olds {
+		place[o] = i
 	}
-	keys, err := encodeKeys(rec, t.keyCols)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.waitSpillLocked(ctx); err != nil {
+		return err
+	}
+	hits, err := t.findFilesLocked(ctx, keys)
 	if err != nil {
 		return err
 	}
-	return t.addRows(ctx, rec, keys, rowIDs)
+	for _, h := range hits {
+		i, replaced := place[RowRef{h.File.File.Path, h.Pos}]
+		if !replaced || i > h.KeyOrdinal {
+			return t.duplicate(rec, t.keyCols, h.KeyOrdinal)
+		}
+	}
+	return nil
+}
+
+// addChecked adds rows whose keys no row in a file has.
+func (t *TxTable) addChecked(ctx context.Context, rec arrow.RecordBatch, keys [][]byte, rowIDs []int64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.writableLocked(ctx); err != nil {
+		return err
+	}
+	if keys != nil {
+		if err := t.putKeysLocked(rec, keys); err != nil {
+			return err
+		}
+	}
+	t.touched()
+	if _, err := t.st.log.append(rec, rowIDs); err != nil {
+		return err
+	}
+	t.st.rows = t.st.log.rows
+	return t.spillLocked(ctx)
 }
 
 // suppressOlds suppresses rows that must be live and returns their _row_ids.

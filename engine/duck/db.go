@@ -111,6 +111,9 @@ func (db *DB) start() error {
 	if C.skade_register_rel(C.duckdb_connection(c.conn.Ptr), C.uint64_t(db.rels.handle)) != 0 {
 		return fmt.Errorf("register skade_rel: %w", ErrConfig)
 	}
+	if err := c.registerFloats(); err != nil {
+		return err
+	}
 	for _, f := range db.opts.Funcs {
 		if err := c.registerFunc(f); err != nil {
 			return err

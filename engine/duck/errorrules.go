@@ -51,6 +51,8 @@ var errorRules = []errorRule{
 	}),
 	rule("", `Overflow in .* of DECIMAL`, func([]string) *pgerr.Error { return numericTooWide() }),
 	rule("", `Overflow in negation of (?:integer|numeric)|Overflow on abs`, fixed(pgerr.NumericValueOutOfRange, "integer out of range")),
+	rule("", `(?i)\b(?:acos|asin|atan|atanh|acosh|sin|cos|tan|cot) is undefined|input value .* is out of range for numeric function`, fixed(pgerr.NumericValueOutOfRange, "input is out of range")),
+	rule("Out of Range", `(?:STDDEV|VAR|AVG|SUM|CORR|COVAR|REGR)\w* is out of range`, fixed(pgerr.NumericValueOutOfRange, "value out of range: overflow")),
 	rule("Out of Range", `logarithm of zero`, fixed("2201E", "cannot take logarithm of zero")),
 	rule("Out of Range", `logarithm of a negative`, fixed("2201E", "cannot take logarithm of a negative number")),
 	rule("Out of Range", `square root of a negative`, fixed("2201F", "cannot take square root of a negative number")),

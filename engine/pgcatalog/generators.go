@@ -68,6 +68,7 @@ func init() {
 		"pg_catalog.pg_settings":            settingRows,
 		"pg_catalog.pg_stat_activity":       activityRows,
 		"pg_catalog.pg_locks":               lockRows,
+		"pg_catalog.pg_stat_progress_copy":  copyProgressRows,
 		"pg_catalog.pg_prepared_statements": preparedRows,
 		"pg_catalog.pg_cursors":             cursorRows,
 		"pg_catalog.pg_sequences":           sequencesRows,

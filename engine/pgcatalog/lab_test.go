@@ -32,6 +32,7 @@ func (s *testSession) Activity() []Backend {
 	return []Backend{{PID: 4711, Database: "postgres", User: "postgres", ApplicationName: "psql", State: "active", Query: "select 1", BackendType: "client backend"}}
 }
 func (s *testSession) Locks() []Lock                           { return nil }
+func (s *testSession) Copies() []CopyProgress                  { return nil }
 func (s *testSession) Blockers(int32) []int32                  { return nil }
 func (s *testSession) PreparedStatements() []PreparedStatement { return nil }
 func (s *testSession) Cursors() []Cursor                       { return nil }

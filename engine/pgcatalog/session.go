@@ -16,6 +16,7 @@ type Session interface {
 	Locks() []Lock
 	// Blockers are the pids that a session waits for.
 	Blockers(pid int32) []int32
+	Copies() []CopyProgress
 	PreparedStatements() []PreparedStatement
 	Cursors() []Cursor
 	// SequenceValue is the last value of a sequence that was handed out; ok is false when there is none.
@@ -74,6 +75,15 @@ type Lock struct {
 	ClassID, ObjID uint32
 	ObjSubID       uint16
 	WaitStart      time.Time // zero is NULL
+}
+
+// CopyProgress is a row of pg_stat_progress_copy.
+type CopyProgress struct {
+	PID           int32
+	Database      string
+	Relation      uint32 // 0 for a query
+	Command, Type string
+	Bytes, Tuples int64
 }
 
 // PreparedStatement is a row of pg_prepared_statements.

@@ -122,6 +122,20 @@ func lockRows(_ *Snapshot, session Session, w *rows) {
 	}
 }
 
+func copyProgressRows(s *Snapshot, session Session, w *rows) {
+	w.set("bytes_total", 0).set("tuples_excluded", 0)
+	w.columns("pid", "datid", "datname", "relid", "command", "type", "bytes_processed", "tuples_processed")
+	for _, p := range session.Copies() {
+		var db any
+		for _, d := range s.objects.Databases {
+			if d.Name == p.Database {
+				db = d.OID
+			}
+		}
+		w.add(p.PID, db, p.Database, p.Relation, p.Command, p.Type, p.Bytes, p.Tuples)
+	}
+}
+
 func nonZero(oid uint32) any {
 	if oid == 0 {
 		return nil

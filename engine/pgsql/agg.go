@@ -291,11 +291,16 @@ func sumAgg(a *aggCall) *expr {
 	case pgtype.Float4:
 		return call(a.c.ret, "CAST($1 AS FLOAT)", a.piece(a.c.ret, "sum", x))
 	case pgtype.Float8:
-		return a.piece(a.c.ret, "sum", x)
+		return overflowed(a, "sum", x)
 	case pgtype.Interval:
 		return intervalParts(a, "sum", x)
 	}
 	return nil
+}
+
+// overflowed refuses an infinity that finite values add up to.
+func overflowed(a *aggCall, fn string, x *expr) *expr {
+	return call(a.c.ret, "skade_over($1, $2)", a.piece(a.c.ret, fn, x), a.piece(pgtype.Float8, "max", call(pgtype.Float8, "abs(CAST($1 AS DOUBLE))", x)))
 }
 
 // intervalParts sums months, days and microseconds apart.
@@ -317,7 +322,7 @@ func avgAgg(a *aggCall) *expr {
 		sum.prec, sum.scale, sum.loose = 38, x.scale, x.loose
 		return exactNumeric("skade_num_div($t1, CAST($2 AS VARCHAR))", sum, a.piece(pgtype.Int8, "count", x))
 	case pgtype.Float4, pgtype.Float8:
-		return a.piece(a.c.ret, "avg", x)
+		return overflowed(a, "avg", x)
 	case pgtype.Interval:
 		return call(pgtype.Interval, "skade_interval_div($1, CAST($2 AS DOUBLE))", intervalParts(a, "sum", x), a.piece(pgtype.Int8, "count", x))
 	}

@@ -240,7 +240,7 @@ type NewColumn struct {
 func Rewrite(rel *Relation, cols []NewColumn, r Resolver) (q *Query, err error) {
 	az := newAnalyzer(&source{}, r, nil)
 	defer az.rescue(&err)
-	s, n, e := az.dmlScope(&pg_query.RangeVar{Relname: rel.Name}, rel, nil, nil)
+	s, n, e := az.dmlScope(&pg_query.RangeVar{Relname: rel.Name}, rel, nil, nil, nil)
 	n.targets = filePos(e)
 	to := &Relation{Name: rel.Name, Schema: rel.Schema}
 	for _, c := range cols {

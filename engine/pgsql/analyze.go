@@ -27,6 +27,10 @@ type analyzer struct {
 	volatile bool
 	lock     string
 	notices  []string
+	// top is the statement's own WITH; spool says that its CTEs run apart, as parts.
+	top   *pg_query.WithClause
+	spool bool
+	parts []*pendingPart
 	// noParams refuses parameters (view bodies, defaults), noSubquery names the place that refuses subqueries.
 	noParams   bool
 	noSubquery string
@@ -74,21 +78,20 @@ func (r *relEntry) markUsed(col int) { r.used[col] = true }
 
 func (r *relEntry) column(col int) *RelColumn { return &r.use.Relation.Columns[col] }
 
-// Analyze binds and rewrites a SELECT, VALUES, TABLE, INSERT, UPDATE or DELETE. paramOIDs are the client's parameter types (0 = infer), possibly shorter than needed.
+// Analyze binds and rewrites a SELECT, VALUES, TABLE, INSERT, UPDATE, DELETE or MERGE. paramOIDs are the client's parameter types (0 = infer), possibly shorter than needed.
 func Analyze(stmt *Stmt, r Resolver, paramOIDs []uint32) (q *Query, err error) {
 	az := newAnalyzer(stmt.src, r, paramOIDs)
 	defer az.rescue(&err)
+	az.top, az.spool = needsSpool(stmt.Node)
 	switch stmt.Kind {
 	case Refused:
 		return nil, refusedError(stmt)
 	case Select:
-		return az.query(stmt.Node.GetSelectStmt()), nil
-	case InsertStmt:
-		return az.insert(stmt.Node.GetInsertStmt()), nil
-	case UpdateStmt:
-		return az.update(stmt.Node.GetUpdateStmt()), nil
-	case DeleteStmt:
-		return az.delete(stmt.Node.GetDeleteStmt()), nil
+		return az.attachParts(az.query(stmt.Node.GetSelectStmt())), nil
+	case InsertStmt, UpdateStmt, DeleteStmt:
+		return az.attachParts(az.modify(stmt.Node, nil, false).finish()), nil
+	case MergeStmt:
+		return az.attachParts(az.merge(stmt.Node.GetMergeStmt())), nil
 	}
 	return nil, pgerr.Newf(pgerr.FeatureNotSupported, "%s cannot be used as a query", stmt.Tag)
 }
@@ -155,6 +158,8 @@ func (az *analyzer) addRel(rel *Relation, alias string, loc int32) *relEntry {
 	az.rels = append(az.rels, e)
 	return e
 }
+
+func (r *relEntry) writeFrom(b *strings.Builder) { b.WriteString(r.from()) }
 
 // from is the source's place in FROM.
 func (r *relEntry) from() string { return markRel + strconv.Itoa(r.index) + "\x00" + r.alias }

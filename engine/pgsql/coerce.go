@@ -2,6 +2,7 @@ package pgsql
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/nordisk/skade-pg/internal/pgenc"
 	"github.com/nordisk/skade-pg/internal/pgerr"
@@ -345,6 +346,11 @@ func (s *scope) toInteger(e *expr, typ uint32) *expr {
 		bits := map[uint32]int{pgtype.Int2: 16, pgtype.Int4: 32, pgtype.Int8: 64}[typ]
 		if _, err := strconv.ParseInt(e.lit, 10, bits); err == nil {
 			return constant(typ, e.lit, e.loc)
+		}
+	}
+	if e.kind == kConst && !e.null && e.typ == pgtype.Numeric && !strings.ContainsAny(e.lit, ".eEnN") {
+		if _, err := strconv.ParseInt(e.lit, 10, 64); err != nil {
+			s.az.fail(pgerr.NumericValueOutOfRange, -1, "%s out of range", typeName(typ))
 		}
 	}
 	return call(typ, "CAST($1 AS "+duckType(typ, -1)+")", e)

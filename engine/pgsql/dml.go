@@ -46,6 +46,34 @@ func columnsOf(targets []*target) []OutCol {
 	return out
 }
 
+// pendingDML is an analysed INSERT, UPDATE or DELETE: what it returns, and the rest of the work, which is done when the types of all
+// parameters are known.
+type pendingDML struct {
+	ret    []*target // nil without RETURNING
+	finish func() *Query
+}
+
+// modify analyses INSERT, UPDATE or DELETE; nil for another statement. sub is one in WITH: its RETURNING gives values, not what is shown.
+func (az *analyzer) modify(n *pg_query.Node, ctes []*cteEntry, sub bool) *pendingDML {
+	switch st := n.GetNode().(type) {
+	case *pg_query.Node_InsertStmt:
+		return az.insert(st.InsertStmt, ctes, sub)
+	case *pg_query.Node_UpdateStmt:
+		return az.update(st.UpdateStmt, ctes, sub)
+	case *pg_query.Node_DeleteStmt:
+		return az.delete(st.DeleteStmt, ctes, sub)
+	}
+	return nil
+}
+
+// returned makes RETURNING's columns: nil and an empty list differ.
+func returned(ret []*target) []OutCol {
+	if ret == nil {
+		return nil
+	}
+	return append([]OutCol{}, columnsOf(ret)...)
+}
+
 // dmlTarget resolves the table of INSERT, UPDATE, DELETE.
 func (az *analyzer) dmlTarget(v *pg_query.RangeVar, verb string) *Relation {
 	rel, err := az.r.ResolveRelation(v.Schemaname, v.Relname)
@@ -104,8 +132,8 @@ func (az *analyzer) returning(s *scope, list []*pg_query.Node) []*target {
 }
 
 // dmlScope opens the target of UPDATE and DELETE, and FROM or USING beside it.
-func (az *analyzer) dmlScope(v *pg_query.RangeVar, rel *Relation, with *pg_query.WithClause, from []*pg_query.Node) (*scope, *selNode, *relEntry) {
-	s := &scope{az: az}
+func (az *analyzer) dmlScope(v *pg_query.RangeVar, rel *Relation, with *pg_query.WithClause, ctes []*cteEntry, from []*pg_query.Node) (*scope, *selNode, *relEntry) {
+	s := &scope{az: az, ctes: ctes}
 	n := &selNode{scope: s}
 	if with != nil {
 		az.withClause(n, with, s)
@@ -144,9 +172,9 @@ func (az *analyzer) dmlWhere(s *scope, n *selNode, where *pg_query.Node) {
 	az.pushPredicates(n.where, rels, s)
 }
 
-func (az *analyzer) delete(st *pg_query.DeleteStmt) *Query {
+func (az *analyzer) delete(st *pg_query.DeleteStmt, ctes []*cteEntry, sub bool) *pendingDML {
 	rel := az.dmlTarget(st.Relation, "delete from")
-	s, n, e := az.dmlScope(st.Relation, rel, st.WithClause, st.UsingClause)
+	s, n, e := az.dmlScope(st.Relation, rel, st.WithClause, ctes, st.UsingClause)
 	az.dmlWhere(s, n, st.WhereClause)
 	n.targets = filePos(e)
 	if len(st.UsingClause) > 0 {
@@ -161,8 +189,10 @@ func (az *analyzer) delete(st *pg_query.DeleteStmt) *Query {
 	if len(st.UsingClause) == 0 {
 		del.Key = az.keyValues(n.where, e)
 	}
-	q := az.finishPart(&part{rels: az.rels, binds: az.binds, node: n}, true)
-	q.Delete = del
-	q.Columns = columnsOf(ret)
-	return q
+	p := &part{rels: az.rels, binds: az.binds, node: n}
+	return &pendingDML{ret: ret, finish: func() *Query {
+		q := az.finishPart(p, !sub)
+		q.Delete, q.Columns = del, returned(ret)
+		return q
+	}}
 }

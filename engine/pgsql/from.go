@@ -197,6 +197,10 @@ func (s *scope) cte(name string) *cteEntry {
 }
 
 func (s *scope) cteItem(c *cteEntry, name string, colnames []string, v *pg_query.RangeVar) *fromItem {
+	if c.part != nil {
+		c.used++
+		return s.spooledItem(c, name, colnames, v)
+	}
 	if c.cols == nil {
 		s.az.fail(pgerr.FeatureNotSupported, v.Location, "recursive reference to query %q must not appear within its non-recursive term", c.name)
 	}

@@ -129,6 +129,7 @@ func signature(names []string, args funcArgs) string {
 }
 
 func (s *scope) noFunction(names []string, args funcArgs, f *pg_query.FuncCall) {
+	s.az.checkSchema(names, f.Location)
 	e := s.az.errorAt(pgerr.UndefinedFunction, f.Location, "function %s does not exist", signature(names, args))
 	e.Hint = "No function matches the given name and argument types. You might need to add explicit type casts."
 	if len(f.AggOrder) > 0 {

@@ -69,7 +69,7 @@ func everything(f *fixture, sql string) error {
 
 func whole(f *fixture, st *Stmt) error {
 	switch st.Kind {
-	case Select, InsertStmt, UpdateStmt, DeleteStmt:
+	case Select, InsertStmt, UpdateStmt, DeleteStmt, MergeStmt:
 		_, err := Analyze(st, f, nil)
 		return err
 	}
@@ -117,19 +117,19 @@ func TestGateErrors(t *testing.T) {
 		"copy t to '/tmp/x'":                    "42501 must be superuser or have privileges of the pg_write_server_files role to COPY to a file @0",
 		"do 'x'":                                "0A000 DO is not supported @0",
 		"load 'x'":                              "0A000 LOAD is not supported @0",
-		"merge into t using u on t.a = u.a when matched then delete": "0A000 MERGE is not supported @0",
-		"attach 'x'":                                                 "42601 syntax error at or near \"attach\" @1",
-		"select 'x'::hugeint":                                        "42704 type \"hugeint\" does not exist @13",
-		"select '1.2.3.4'::inet":                                     "0A000 type inet is not supported @8",
-		"create index on t (a)":                                      "0A000 CREATE INDEX is not supported @0",
-		"create table x (a int references t)":                        "0A000 a FOREIGN KEY constraint is not supported @23",
-		"alter table t enable row level security":                    "0A000 ALTER TABLE ... ENABLE ROW LEVEL SECURITY is not supported @0",
-		"select pg_read_file('/etc/passwd')":                         "42883 function pg_read_file(unknown) does not exist @8",
-		"insert into t values (1) on conflict (b) do nothing":        "42P10 there is no unique or exclusion constraint matching the ON CONFLICT specification @0",
-		"insert into k2 values (1,'x',2) on conflict (a) do nothing": "42P10 there is no unique or exclusion constraint matching the ON CONFLICT specification @0",
-		"insert into v values (1)":                                   "0A000 cannot insert into view \"v\" @0",
-		"select 1 operator(main.+) 2":                                "42883 operator does not exist: main.+ @10",
-		"with x as (delete from t returning *) select * from x":      "0A000 a data-modifying statement in WITH is not supported @6",
+		"with x as (merge into t using u on true when matched then delete) select 1": "0A000 MERGE not supported in WITH query @6",
+		"attach 'x'":                                                              "42601 syntax error at or near \"attach\" @1",
+		"select 'x'::hugeint":                                                     "42704 type \"hugeint\" does not exist @13",
+		"select '1.2.3.4'::inet":                                                  "0A000 type inet is not supported @8",
+		"create index on t (a)":                                                   "0A000 CREATE INDEX is not supported @0",
+		"create table x (a int references t)":                                     "0A000 a FOREIGN KEY constraint is not supported @23",
+		"alter table t enable row level security":                                 "0A000 ALTER TABLE ... ENABLE ROW LEVEL SECURITY is not supported @0",
+		"select pg_read_file('/etc/passwd')":                                      "42883 function pg_read_file(unknown) does not exist @8",
+		"insert into t values (1) on conflict (b) do nothing":                     "42P10 there is no unique or exclusion constraint matching the ON CONFLICT specification @0",
+		"insert into k2 values (1,'x',2) on conflict (a) do nothing":              "42P10 there is no unique or exclusion constraint matching the ON CONFLICT specification @0",
+		"insert into v values (1)":                                                "0A000 cannot insert into view \"v\" @0",
+		"select 1 operator(main.+) 2":                                             "42883 operator does not exist: main.+ @10",
+		"select 1 from (with x as (delete from t returning *) select * from x) y": "0A000 WITH clause containing a data-modifying statement must be at the top level @21",
 	} {
 		if got := errorLine(everything(f, sql)); got != want {
 			t.Errorf("%s\n\tgot  %s\n\twant %s", sql, got, want)

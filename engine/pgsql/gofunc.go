@@ -15,7 +15,7 @@ type (
 // GoFuncs lists the functions to register before InitSQL runs.
 func GoFuncs() []GoFunc {
 	var out []GoFunc
-	for _, group := range [][]GoFunc{numericFuncs, textFuncs, jsonFuncs, datetimeFuncs, formatFuncs, regexFuncs} {
+	for _, group := range [][]GoFunc{numericFuncs, textFuncs, jsonFuncs, datetimeFuncs, formatFuncs, regexFuncs, floatFuncs} {
 		out = append(out, group...)
 	}
 	return out

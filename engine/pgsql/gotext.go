@@ -19,7 +19,11 @@ var textFuncs = []GoFunc{
 		switch n := a[0].I; {
 		case n == 0:
 			return Value{}, pgerr.New(pgerr.ProgramLimitExceeded, "null character not permitted")
-		case n < 0 || n > utf8.MaxRune || n >= 0xD800 && n < 0xE000:
+		case n < 0:
+			return Value{}, pgerr.New(pgerr.InvalidParameterValue, "character number must be positive")
+		case n >= 0xD800 && n < 0xE000:
+			return Value{}, pgerr.Newf(pgerr.ProgramLimitExceeded, "requested character not valid for encoding: %d", n)
+		case n > utf8.MaxRune:
 			return Value{}, pgerr.Newf(pgerr.ProgramLimitExceeded, "requested character too large for encoding: %d", n)
 		}
 		return Value{S: string(rune(a[0].I))}, nil

@@ -7,8 +7,8 @@ import (
 	"github.com/nordisk/skade-pg/internal/pgtype"
 )
 
-func (az *analyzer) insert(st *pg_query.InsertStmt) *Query {
-	s := &scope{az: az}
+func (az *analyzer) insert(st *pg_query.InsertStmt, ctes []*cteEntry, sub bool) *pendingDML {
+	s := &scope{az: az, ctes: ctes}
 	holder := &selNode{scope: s}
 	if st.WithClause != nil {
 		az.withClause(holder, st.WithClause, s)
@@ -16,35 +16,40 @@ func (az *analyzer) insert(st *pg_query.InsertStmt) *Query {
 	rel := az.dmlTarget(st.Relation, "insert into")
 	ins := &Insert{Target: rel, Columns: stored(rel), Values: -1, override: st.Override}
 	var locs []int32
-	ins.Given, locs = az.insertColumns(rel, st)
-	ins.locs = locs
+	ins.Given, locs = az.insertColumns(rel, st.Cols)
+	ins.locs, ins.names = locs, st.Cols
 	n := az.insertSource(ins, st, s, locs)
 	n.with, n.recursive = append(holder.with, n.with...), holder.recursive || n.recursive
 	main := &part{rels: az.rels, binds: az.binds, node: n}
 	var upd, ret *part
 	if st.OnConflictClause != nil {
-		ins.OnConflict, upd = az.onConflict(st, rel, ins)
+		ins.OnConflict, upd = az.onConflict(st, rel, ins, s.ctes)
 	}
+	d := &pendingDML{}
 	if len(st.ReturningList) > 0 {
-		ret = az.insertReturning(st, rel)
+		ret = az.insertReturning(st, rel, s.ctes)
+		d.ret = ret.node.targets
 	}
-	q := az.finishPart(main, true)
-	q.Insert = ins
-	if upd != nil {
-		ins.OnConflict.Update = az.finishPart(upd, true)
+	d.finish = func() *Query {
+		q := az.finishPart(main, true)
+		q.Insert = ins
+		if upd != nil {
+			ins.OnConflict.Update = az.finishPart(upd, true)
+		}
+		if ret != nil {
+			ins.Returning = az.finishPart(ret, !sub)
+			ins.Returning.Columns = returned(d.ret)
+			q.Columns = ins.Returning.Columns
+		}
+		az.insertRows(ins, n)
+		return q
 	}
-	if ret != nil {
-		ins.Returning = az.finishPart(ret, true)
-		ins.Returning.Columns = columnsOf(ret.node.targets)
-		q.Columns = ins.Returning.Columns
-	}
-	az.insertRows(ins, n)
-	return q
+	return d
 }
 
 // insertColumns are the columns that INSERT names, or all.
-func (az *analyzer) insertColumns(rel *Relation, st *pg_query.InsertStmt) (cols []int, locs []int32) {
-	if len(st.Cols) == 0 {
+func (az *analyzer) insertColumns(rel *Relation, names []*pg_query.Node) (cols []int, locs []int32) {
+	if len(names) == 0 {
 		for i, c := range rel.Columns {
 			if !c.Hidden {
 				cols, locs = append(cols, i), append(locs, -1)
@@ -52,17 +57,15 @@ func (az *analyzer) insertColumns(rel *Relation, st *pg_query.InsertStmt) (cols 
 		}
 		return cols, locs
 	}
-	seen := map[int]bool{}
-	for _, n := range st.Cols {
+	seen := map[int]bool{} // whether the whole column was named
+	for _, n := range names {
 		rt := n.GetResTarget()
 		i := az.columnIndex(rel, rt.Name, rt.Location)
-		if len(rt.Indirection) > 0 {
-			az.unsupported(rt.Location, "assigning to an element or field")
-		}
-		if seen[i] {
+		whole := len(rt.Indirection) == 0
+		if was, again := seen[i]; again && (was || whole) {
 			az.fail(pgerr.DuplicateColumn, rt.Location, "column %q specified more than once", rt.Name)
 		}
-		seen[i] = true
+		seen[i] = whole
 		cols, locs = append(cols, i), append(locs, rt.Location)
 	}
 	return cols, locs
@@ -124,7 +127,7 @@ func (az *analyzer) insertValues(ins *Insert, sel *pg_query.SelectStmt, s *scope
 			if az.takesDefault(ins, col) {
 				continue
 			}
-			given[col] = s.assign(e, rel, col)
+			given[col] = s.assignGiven(ins, i, given[col], e)
 		}
 		rows = append(rows, az.defaultRow(s, ins, given))
 	}
@@ -133,6 +136,39 @@ func (az *analyzer) insertValues(ins *Insert, sel *pg_query.SelectStmt, s *scope
 		az.fail(pgerr.GroupingError, -1, "aggregate functions are not allowed in VALUES")
 	}
 	return rows
+}
+
+// subscripts are those of the i-th column that INSERT names.
+func (ins *Insert) subscripts(i int) []*pg_query.Node {
+	if i < len(ins.names) {
+		return ins.names[i].GetResTarget().GetIndirection()
+	}
+	return nil
+}
+
+// elements reports an INSERT that names elements of arrays.
+func (ins *Insert) elements() bool {
+	for i := range ins.names {
+		if ins.subscripts(i) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// assignGiven is the value of the i-th column that INSERT names; before is what its elements were given so far.
+func (s *scope) assignGiven(ins *Insert, i int, before, e *expr) *expr {
+	rel, col := ins.Target, ins.Given[i]
+	el := s.elementOf(rel, col, ins.subscripts(i), ins.givenLoc(s.az, i))
+	if el == nil {
+		return s.assign(e, rel, col)
+	}
+	if before == nil {
+		before = nullConst(rel.Columns[col].Type, -1)
+		before.mod = rel.Columns[col].Mod
+		before = s.assign(before, rel, col)
+	}
+	return s.assignElement(before, el, e, rel, col)
 }
 
 // targetItem is the target table as something that VALUES cannot name, for hints.
@@ -214,13 +250,22 @@ func (az *analyzer) insertSelect(ins *Insert, st *pg_query.InsertStmt, s *scope,
 		exprs[i] = t.e
 	}
 	az.checkWidth(ins, st2cols(locs), exprs)
-	wrap := len(n.targets) != len(ins.Columns) || n.distinct || n.op != "" || n.values != nil || len(n.distinctOn) > 0
+	wrap := ins.elements() || len(n.targets) != len(ins.Columns) || n.distinct || n.op != "" || n.values != nil || len(n.distinctOn) > 0
 	for i := range n.targets {
 		c := rel.Columns[ins.Given[i]]
 		wrap = wrap || c.Generated != "" || c.Identity != "" || ins.Given[i] != ins.Columns[min(i, len(ins.Columns)-1)]
 		if n.targets[i].e.typ == pgtype.Unknown {
 			col := ins.Given[i]
-			n.coerceTarget(i, func(e *expr) *expr { return s.assign(e, rel, col) })
+			n.coerceTarget(i, func(e *expr) *expr {
+				if ix := ins.subscripts(i); ix != nil && arrayElem(rel.Columns[col].Type) != 0 {
+					typ := rel.Columns[col].Type
+					if !ix[0].GetAIndices().GetIsSlice() {
+						typ = arrayElem(typ)
+					}
+					return s.coerceTo(e, typ, -1, assignmentCoercion, "INSERT")
+				}
+				return s.assign(e, rel, col)
+			})
 		}
 	}
 	if !wrap {
@@ -239,7 +284,7 @@ func (az *analyzer) insertSelect(ins *Insert, st *pg_query.InsertStmt, s *scope,
 			continue
 		}
 		e := s.reference(s, c, n.targets[i].e.loc)
-		given[ins.Given[i]] = s.assign(e, rel, ins.Given[i])
+		given[ins.Given[i]] = s.assignGiven(ins, i, given[ins.Given[i]], e)
 	}
 	for i, e := range az.defaultRow(s, ins, given) {
 		out.targets = append(out.targets, &target{name: rel.Columns[ins.Columns[i]].Name, e: e})
@@ -275,7 +320,7 @@ func (az *analyzer) insertRows(ins *Insert, n *selNode) {
 	ins.Rows = rows
 }
 
-func (az *analyzer) insertReturning(st *pg_query.InsertStmt, rel *Relation) *part {
+func (az *analyzer) insertReturning(st *pg_query.InsertStmt, rel *Relation, ctes []*cteEntry) *part {
 	return az.inPart(func() *selNode {
 		rows := *rel
 		rows.Kind = Rows
@@ -283,7 +328,7 @@ func (az *analyzer) insertReturning(st *pg_query.InsertStmt, rel *Relation) *par
 		if name == "" {
 			name = rel.Name
 		}
-		s := &scope{az: az}
+		s := &scope{az: az, ctes: ctes}
 		e := az.addRel(&rows, name, st.Relation.Location)
 		item := s.relItem(e, name, nil, -1)
 		s.ns = item.ns

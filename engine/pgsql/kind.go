@@ -18,6 +18,7 @@ const (
 	InsertStmt
 	UpdateStmt
 	DeleteStmt
+	MergeStmt
 	CopyStmt
 	ExplainStmt
 	CreateTableStmt
@@ -62,6 +63,8 @@ func kindOf(n *pg_query.Node) (Kind, string) {
 		return UpdateStmt, "UPDATE"
 	case *pg_query.Node_DeleteStmt:
 		return DeleteStmt, "DELETE"
+	case *pg_query.Node_MergeStmt:
+		return MergeStmt, "MERGE"
 	case *pg_query.Node_CopyStmt:
 		return CopyStmt, "COPY"
 	case *pg_query.Node_ExplainStmt:
@@ -198,7 +201,7 @@ func objectName(t pg_query.ObjectType) string {
 
 // statementNames are the statements that are refused, where PostgreSQL's word differs from the node's name.
 var statementNames = map[string]string{
-	"MergeStmt": "MERGE", "CreateFunctionStmt": "CREATE FUNCTION", "AlterFunctionStmt": "ALTER FUNCTION", "DoStmt": "DO",
+	"CreateFunctionStmt": "CREATE FUNCTION", "AlterFunctionStmt": "ALTER FUNCTION", "DoStmt": "DO",
 	"CallStmt": "CALL", "LoadStmt": "LOAD", "CreatedbStmt": "CREATE DATABASE", "DropdbStmt": "DROP DATABASE",
 	"AlterDatabaseStmt": "ALTER DATABASE", "AlterDatabaseSetStmt": "ALTER DATABASE", "AlterSystemStmt": "ALTER SYSTEM",
 	"CreateExtensionStmt": "CREATE EXTENSION", "AlterExtensionStmt": "ALTER EXTENSION", "GrantStmt": "GRANT", "GrantRoleStmt": "GRANT ROLE",
@@ -250,7 +253,6 @@ var refusedHints = map[string]string{
 	"DO":               "skade-pg has no procedural languages: send the statements from the client.",
 	"CREATE FUNCTION":  "skade-pg has no user-defined functions.",
 	"CALL":             "skade-pg has no procedures.",
-	"MERGE":            "Use INSERT … ON CONFLICT, UPDATE and DELETE.",
 	"CREATE INDEX":     "Tables are indexed by their PRIMARY KEY; nothing else is needed.",
 	"CREATE EXTENSION": "skade-pg has no extensions.",
 	"LOAD":             "skade-pg loads no libraries.",

@@ -11,6 +11,7 @@ var macros = []string{
 	"ln(a) AS CASE WHEN a = 0 THEN error('skade:2201E cannot take logarithm of zero') WHEN a < 0 THEN error('skade:2201E cannot take logarithm of a negative number') ELSE ln(a) END",
 	"log10(a) AS CASE WHEN a = 0 THEN error('skade:2201E cannot take logarithm of zero') WHEN a < 0 THEN error('skade:2201E cannot take logarithm of a negative number') ELSE log10(a) END",
 	"sqrt(a) AS CASE WHEN a < 0 THEN error('skade:2201F cannot take square root of a negative number') ELSE sqrt(a) END",
+	"acosh(a) AS CASE WHEN a < 1 THEN error('skade:22003 input is out of range') ELSE acosh(a) END",
 	"round_even(a) AS CASE WHEN isfinite(a) THEN round_even(a, 0) ELSE a END",
 	"shl2(a, b) AS skade_shl(CAST(a AS BIGINT), CAST(b AS BIGINT), CAST(16 AS BIGINT))::SMALLINT",
 	"shl4(a, b) AS skade_shl(CAST(a AS BIGINT), CAST(b AS BIGINT), CAST(32 AS BIGINT))::INTEGER",
@@ -56,6 +57,15 @@ var macros = []string{
 	"bool_all(l) AS CASE WHEN l IS NULL THEN NULL WHEN list_contains(l, false) THEN false WHEN list_contains(list_transform(l, lambda e: e IS NULL), true) THEN NULL ELSE true END",
 	"item(l, i) AS CASE WHEN i >= 1 THEN l[i] END",
 	"slice(l, a, b) AS CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN greatest(a, 1) > least(b, len(l)) THEN l[1:0] ELSE l[greatest(a, 1):least(b, len(l))] END",
+	// A struct in a list of one, so that each argument is evaluated once.
+	"array_set(l, i, v) AS list_transform([{'l': l, 'i': i, 'v': v}], lambda s: CASE WHEN s.i IS NULL THEN error('skade:22004 array subscript in assignment must not be null') " +
+		"WHEN s.i < 1 OR s.i > 1 AND coalesce(len(s.l), 0) = 0 THEN error('skade:0A000 arrays with a lower bound other than 1 are not supported') " +
+		"WHEN s.i <= len(s.l) THEN s.l[1:s.i - 1] || [s.v] || s.l[s.i + 1:] ELSE list_resize(coalesce(s.l, []), s.i - 1) || [s.v] END)[1]",
+	"array_set_slice(l, i, j, v) AS list_transform([{'l': l, 'i': i, 'j': j, 'v': v}], lambda s: CASE WHEN s.i IS NULL OR s.j IS NULL THEN error('skade:22004 array subscript in assignment must not be null') " +
+		"WHEN s.v IS NULL THEN s.l WHEN s.i > s.j + 1 OR s.i > s.j AND coalesce(len(s.l), 0) > 0 THEN error('skade:2202E upper bound cannot be less than lower bound') " +
+		"WHEN len(s.v) < s.j - s.i + 1 THEN error('skade:2202E source array too small') " +
+		"WHEN s.i < 1 OR s.i > 1 AND coalesce(len(s.l), 0) = 0 THEN error('skade:0A000 arrays with a lower bound other than 1 are not supported') " +
+		"ELSE list_resize(coalesce(s.l, []), s.i - 1) || s.v[1:s.j - s.i + 1] || coalesce(s.l, [])[s.j + 1:] END)[1]",
 	"array_position(l, x) AS CAST(CASE WHEN x IS NULL THEN nullif(list_position(list_transform(l, lambda e: e IS NULL), true), 0) ELSE nullif(list_position(l, x), 0) END AS INTEGER)",
 	"array_lower(l, d) AS CASE WHEN d = 1 AND len(l) > 0 THEN CAST(1 AS INTEGER) END",
 	"array_item(x) AS CASE WHEN x IS NULL THEN 'NULL' ELSE skade_array_quote(x) END",

@@ -10,7 +10,7 @@ import (
 )
 
 // onConflict is transformOnConflictClause.
-func (az *analyzer) onConflict(st *pg_query.InsertStmt, rel *Relation, ins *Insert) (*OnConflict, *part) {
+func (az *analyzer) onConflict(st *pg_query.InsertStmt, rel *Relation, ins *Insert, ctes []*cteEntry) (*OnConflict, *part) {
 	c := st.OnConflictClause
 	oc := &OnConflict{DoUpdate: c.Action == pg_query.OnConflictAction_ONCONFLICT_UPDATE}
 	if c.Infer == nil {
@@ -25,7 +25,7 @@ func (az *analyzer) onConflict(st *pg_query.InsertStmt, rel *Relation, ins *Inse
 	if !oc.DoUpdate {
 		return oc, nil
 	}
-	p := az.inPart(func() *selNode { return az.conflictUpdate(c, st, rel, ins, oc) })
+	p := az.inPart(func() *selNode { return az.conflictUpdate(c, st, rel, ins, oc, ctes) })
 	return oc, p
 }
 
@@ -45,7 +45,16 @@ func (az *analyzer) arbiter(in *pg_query.InferClause, rel *Relation) {
 		}
 		cols[az.columnIndexPlain(rel, el.Name, in.Location)] = true
 	}
-	if in.WhereClause != nil || len(cols) != len(rel.Key) || len(rel.Key) == 0 {
+	if in.WhereClause != nil {
+		// The key's index is not partial: every predicate implies its own.
+		s := &scope{az: az, ns: []*nsItem{targetItem(rel)}, clause: "index predicate"}
+		for i, c := range s.ns[0].cols {
+			c.e = &expr{kind: kColumn, typ: rel.Columns[i].Type, mod: rel.Columns[i].Mod, loc: -1, name: rel.Name + "." + c.name}
+		}
+		s.ns[0].relVisible, s.ns[0].colsVisible = true, true
+		s.boolean(in.WhereClause, "WHERE")
+	}
+	if len(cols) != len(rel.Key) || len(rel.Key) == 0 {
 		az.noArbiter()
 	}
 	for _, k := range rel.Key {
@@ -70,14 +79,14 @@ func (az *analyzer) noArbiter() {
 }
 
 // conflictUpdate writes DO UPDATE over pairs of the existing and the proposed row.
-func (az *analyzer) conflictUpdate(c *pg_query.OnConflictClause, st *pg_query.InsertStmt, rel *Relation, ins *Insert, oc *OnConflict) *selNode {
+func (az *analyzer) conflictUpdate(c *pg_query.OnConflictClause, st *pg_query.InsertStmt, rel *Relation, ins *Insert, oc *OnConflict, ctes []*cteEntry) *selNode {
 	pair := &Relation{Kind: Rows, Schema: rel.Schema, Name: rel.Name, Columns: append(append([]RelColumn(nil), rel.Columns...), rel.Columns...)}
 	e := az.addRel(pair, rel.Name, st.Relation.Location)
 	name, _ := aliasOf(st.Relation.Alias)
 	if name == "" {
 		name = rel.Name
 	}
-	s := &scope{az: az}
+	s := &scope{az: az, ctes: ctes}
 	n := &selNode{scope: s}
 	old := &nsItem{name: name, schema: rel.Schema, relVisible: true, colsVisible: true, rel: e}
 	excluded := &nsItem{name: "excluded", relVisible: true, colsVisible: true}

@@ -194,7 +194,7 @@ func (az *analyzer) explain(stmt *Stmt, e *pg_query.ExplainStmt) *Explain {
 	}
 	out.Stmt = az.inner(stmt, e.Query)
 	switch out.Stmt.Kind {
-	case Select, InsertStmt, UpdateStmt, DeleteStmt, DeclareStmt, CreateTableAsStmt, ExecuteStmt:
+	case Select, InsertStmt, UpdateStmt, DeleteStmt, MergeStmt, DeclareStmt, CreateTableAsStmt, ExecuteStmt:
 	default:
 		panic(refusedError(out.Stmt))
 	}

@@ -22,6 +22,8 @@ const (
 	Function
 	// Rows is a batch that the caller holds: the new rows of RETURNING, the conflicting pairs of ON CONFLICT DO UPDATE.
 	Rows
+	// Spooled is the rows of Query.Parts[Handle.(int)]: the FROM item yields the part's columns as they came from DuckDB.
+	Spooled
 )
 
 // Relation is what a name in FROM resolves to.
@@ -97,10 +99,13 @@ type Resolver interface {
 	TableFunction(fn EngineFunc, args []*Arg) (*Relation, error)
 }
 
+// SchemaChecker is what a Resolver may be, too: it knows which schemas there are.
+type SchemaChecker interface{ SchemaExists(name string) bool }
+
 // DateOrderer is what a Resolver may be, too: the session's order of day, month and year in input (DateStyle). The default is MDY.
 type DateOrderer interface{ DateOrder() pgenc.DateOrder }
 
-// Query is an analysed SELECT, VALUES, INSERT, UPDATE or DELETE.
+// Query is an analysed SELECT, VALUES, INSERT, UPDATE, DELETE or MERGE.
 type Query struct {
 	// Relations are the sources by number; SQL refers to them through Render.
 	Relations []*RelUse
@@ -125,6 +130,14 @@ type Query struct {
 	Insert *Insert
 	Update *Update
 	Delete *Delete
+	Merge  *Merge
+	// Parts are the CTEs that run before the query, each by itself, on the statement's snapshot, in this order; a nil one does not run. Parts that
+	// change data have Insert, Update or Delete set; their Columns, like a reading part's, are the rows to keep for sources of kind Spooled.
+	// Last holds the parts that nothing reads, in the order in which they run after the query.
+	// Modifies reports that one of them changes data.
+	Parts    []*Query
+	Last     []int
+	Modifies bool
 	// Into is SELECT INTO's target, treated as CREATE TABLE AS.
 	Notices []string
 
@@ -297,6 +310,7 @@ type Insert struct {
 
 	locs     []int32
 	override pg_query.OverridingKind
+	names    []*pg_query.Node // the named columns; nil for all
 }
 
 // OnConflict describes ON CONFLICT. The arbiter is always the target's key.
@@ -332,6 +346,34 @@ type Delete struct {
 	// Key is set when WHERE is full identifier = constants or parameters and there is no USING.
 	Key []*Arg
 }
+
+// Merge describes MERGE. The Query's SQL yields, per row that an action changes: file (VARCHAR) and position (BIGINT) of the target's
+// row, NULL for INSERT; the index into Actions (INTEGER); then the new row (Columns), which is NULLs for DELETE. A row of the target may occur
+// more than once: that is PostgreSQL's 21000.
+type Merge struct {
+	Target  *Relation
+	Rel     int
+	Columns []int
+	Actions []MergeAction
+}
+
+// MergeAction is a WHEN clause.
+type MergeAction struct {
+	Kind MergeKind
+	// Set are the indexes into Target.Columns that UPDATE assigns.
+	Set []int
+}
+
+// MergeKind is what a WHEN clause does.
+type MergeKind int
+
+// Kinds of MergeAction.
+const (
+	MergeNothing MergeKind = iota
+	MergeInsert
+	MergeUpdate
+	MergeDelete
+)
 
 // RaisePrefix begins the text of an error raised by this package's macros and Go functions inside DuckDB. After it come the SQLSTATE,
 // a space and PostgreSQL's message: "skade:22012 division by zero". A hint or a detail may follow after a newline: "\nHINT: …", "\nDETAIL: …".

@@ -61,6 +61,9 @@ type cteEntry struct {
 	ident string // w1
 	cols  []*nsCol
 	used  int
+	// part is set for a CTE that runs by itself; silent is one without RETURNING.
+	part   *pendingPart
+	silent bool
 }
 
 // reference copies a column's expression for one mention of it.

@@ -118,7 +118,7 @@ func (az *analyzer) prepare(stmt *Stmt, p *pg_query.PrepareStmt) *Prepare {
 	}
 	out.Stmt.Text = stmt.after("as")
 	switch out.Stmt.Kind {
-	case Select, InsertStmt, UpdateStmt, DeleteStmt:
+	case Select, InsertStmt, UpdateStmt, DeleteStmt, MergeStmt:
 	default:
 		panic(refusedError(out.Stmt))
 	}
@@ -165,6 +165,9 @@ func (az *analyzer) declare(stmt *Stmt, d *pg_query.DeclareCursorStmt) *Declare 
 	out.Query = az.inner(stmt, d.Query)
 	if out.Query.Kind != Select {
 		panic(refusedError(out.Query))
+	}
+	if _, changes := needsSpool(out.Query.Node); changes {
+		panic(pgerr.New(pgerr.FeatureNotSupported, "DECLARE CURSOR must not contain data-modifying statements in WITH"))
 	}
 	out.Query.Text = stmt.after("for")
 	return out

@@ -499,8 +499,9 @@ func (s *scope) valueFunction(f *pg_query.SQLValueFunction) *expr {
 	case pg_query.SQLValueFunctionOp_SVFOP_CURRENT_SCHEMA:
 		return s.az.sessionValue(CurrentSchema, pgtype.Name)
 	}
-	s.az.unsupported(f.Location, "CURRENT_TIME")
-	return nil
+	e := s.az.errorAt(pgerr.FeatureNotSupported, f.Location, "CURRENT_TIME is not supported")
+	e.Hint = "There is no type time with time zone; LOCALTIME gives the time of day."
+	panic(e)
 }
 
 func (s *scope) grouping(g *pg_query.GroupingFunc) *expr {

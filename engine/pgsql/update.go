@@ -10,53 +10,63 @@ import (
 	"github.com/nordisk/skade-pg/internal/pgtype"
 )
 
-// setClause analyses SET: column index → value.
+// setClause analyses SET: column index → value. The level's first item is the target.
 func (az *analyzer) setClause(s *scope, rel *Relation, list []*pg_query.Node) map[int]*expr {
 	out := map[int]*expr{}
+	parts := map[int]bool{} // columns of which elements were assigned
 	s.clause = "UPDATE"
 	defer func() { s.clause = "" }()
 	for _, n := range list {
 		rt := n.GetResTarget()
 		i := az.columnIndex(rel, rt.Name, rt.Location)
-		if len(rt.Indirection) > 0 {
-			az.unsupported(rt.Location, "assigning to an element or field")
-		}
-		if out[i] != nil {
+		el := s.elementOf(rel, i, rt.Indirection, rt.Location)
+		if out[i] != nil && (el == nil || !parts[i]) {
 			panic(pgerr.Newf(pgerr.SyntaxError, "multiple assignments to same column %q", rt.Name))
 		}
-		if d := rt.Val.GetSetToDefault(); d != nil {
+		v := az.assigned(s, rt)
+		switch {
+		case v == nil && el != nil:
+			az.fail(pgerr.FeatureNotSupported, rt.Location, "cannot set an array element to DEFAULT")
+		case v == nil:
 			out[i] = az.defaultExpr(s, rel, i)
-			continue
+		case rel.Columns[i].Generated != "" || rel.Columns[i].Identity == "always":
+			panic(computedColumn(rel.Columns[i], "column %q can only be updated to DEFAULT"))
+		case el != nil:
+			old := out[i]
+			if old == nil {
+				old = s.reference(s, s.ns[0].cols[i], -1)
+			}
+			parts[i] = true
+			out[i] = s.assignElement(old, el, v, rel, i)
+		default:
+			out[i] = s.assign(v, rel, i)
 		}
-		if c := rel.Columns[i]; (c.Generated != "" || c.Identity == "always") && !assignsDefault(rt.Val.GetMultiAssignRef()) {
-			panic(computedColumn(c, "column %q can only be updated to DEFAULT"))
-		}
-		if m := rt.Val.GetMultiAssignRef(); m != nil {
-			out[i] = az.multiAssign(s, rel, i, m)
-			continue
-		}
-		out[i] = s.assign(s.expr(rt.Val), rel, i)
 	}
 	return out
 }
 
-// assignsDefault reports DEFAULT in SET (a, b) = (…).
-func assignsDefault(m *pg_query.MultiAssignRef) bool {
-	row := m.GetSource().GetRowExpr()
-	return row != nil && int(m.Colno) <= len(row.Args) && row.Args[m.Colno-1].GetSetToDefault() != nil
+// assigned is the right side of an assignment; nil is DEFAULT.
+func (az *analyzer) assigned(s *scope, rt *pg_query.ResTarget) *expr {
+	if rt.Val.GetSetToDefault() != nil {
+		return nil
+	}
+	if m := rt.Val.GetMultiAssignRef(); m != nil {
+		return az.multiAssign(s, m)
+	}
+	return s.expr(rt.Val)
 }
 
-// multiAssign is one column of SET (a, b) = (…).
-func (az *analyzer) multiAssign(s *scope, rel *Relation, col int, m *pg_query.MultiAssignRef) *expr {
+// multiAssign is one column of SET (a, b) = (…); nil is DEFAULT.
+func (az *analyzer) multiAssign(s *scope, m *pg_query.MultiAssignRef) *expr {
 	if row := m.Source.GetRowExpr(); row != nil {
 		if len(row.Args) != int(m.Ncolumns) {
 			az.fail(pgerr.SyntaxError, row.Location, "number of columns does not match number of values")
 		}
 		item := row.Args[m.Colno-1]
 		if item.GetSetToDefault() != nil {
-			return az.defaultExpr(s, rel, col)
+			return nil
 		}
-		return s.assign(s.expr(item), rel, col)
+		return s.expr(item)
 	}
 	sub := m.Source.GetSubLink()
 	if sub == nil {
@@ -70,12 +80,12 @@ func (az *analyzer) multiAssign(s *scope, rel *Relation, col int, m *pg_query.Mu
 	q := &expr{kind: kSub, typ: pgtype.Record, mod: -1, loc: sub.Location, sub: n, text: []string{"", ""}}
 	e := call(t.typ, "(SELECT z.c"+strconv.Itoa(int(m.Colno))+" FROM $1 AS z)", q)
 	e.prec, e.scale, e.loose, e.mod = t.prec, t.scale, t.loose, t.mod
-	return s.assign(e, rel, col)
+	return e
 }
 
-func (az *analyzer) update(st *pg_query.UpdateStmt) *Query {
+func (az *analyzer) update(st *pg_query.UpdateStmt, ctes []*cteEntry, sub bool) *pendingDML {
 	rel := az.dmlTarget(st.Relation, "update")
-	s, n, e := az.dmlScope(st.Relation, rel, st.WithClause, st.FromClause)
+	s, n, e := az.dmlScope(st.Relation, rel, st.WithClause, ctes, st.FromClause)
 	set := az.setClause(s, rel, st.TargetList)
 	if s.aggs > 0 || s.wins > 0 {
 		az.fail(pgerr.GroupingError, -1, "aggregate functions are not allowed in UPDATE")
@@ -101,10 +111,12 @@ func (az *analyzer) update(st *pg_query.UpdateStmt) *Query {
 	if len(st.ReturningList) > 0 {
 		out, ret = az.updateReturning(st, rel, upd, s, n)
 	}
-	q := az.finishPart(&part{rels: az.rels, binds: az.binds, node: out}, true)
-	q.Update = upd
-	q.Columns = columnsOf(ret)
-	return q
+	p := &part{rels: az.rels, binds: az.binds, node: out}
+	return &pendingDML{ret: ret, finish: func() *Query {
+		q := az.finishPart(p, !sub)
+		q.Update, q.Columns = upd, returned(ret)
+		return q
+	}}
 }
 
 // oldValue passes a stored column on unchanged.
@@ -119,7 +131,7 @@ func (az *analyzer) oldValue(s *scope, item *nsItem, i int, rel *Relation) *expr
 
 // updateReturning wraps the new rows, so that RETURNING sees new values of the target and the columns of FROM.
 func (az *analyzer) updateReturning(st *pg_query.UpdateStmt, rel *Relation, upd *Update, s *scope, n *selNode) (*selNode, []*target) {
-	rs := &scope{az: az}
+	rs := &scope{az: az, ctes: s.ctes}
 	alias := az.alias()
 	column := func(i int, like *expr, name string) *expr {
 		return &expr{kind: kColumn, typ: like.typ, mod: like.mod, prec: like.prec, scale: like.scale, loose: like.loose, fields: like.fields,

@@ -306,6 +306,13 @@ func (s *scope) subscript(e *expr, ix *pg_query.A_Indices) *expr {
 	return out
 }
 
+// checkSchema fails when a qualified name's schema does not exist.
+func (az *analyzer) checkSchema(names []string, loc int32) {
+	if c, ok := az.r.(SchemaChecker); ok && len(names) == 2 && !c.SchemaExists(names[0]) {
+		az.fail(pgerr.InvalidSchemaName, loc, "schema %q does not exist", names[0])
+	}
+}
+
 // typeName resolves a type's name: its OID and typmod.
 func (az *analyzer) typeName(t *pg_query.TypeName) (uint32, int32) {
 	names := stringList(t.Names)
@@ -319,6 +326,9 @@ func (az *analyzer) typeName(t *pg_query.TypeName) (uint32, int32) {
 	row := catalog().byName[name]
 	if len(names) > 1 && names[0] != "pg_catalog" || len(names) > 2 {
 		row = nil
+	}
+	if row == nil {
+		az.checkSchema(names, t.Location)
 	}
 	if row == nil || row.kind == 'p' && name != "record" && name != "void" {
 		az.fail(pgerr.UndefinedObject, t.Location, "type %q does not exist", strings.Join(names, "."))

@@ -30,6 +30,7 @@ type Reader struct {
 	line   int64 // number of the row's first line, from 1
 	extra  int64 // line ends inside the row
 	head   bool
+	eol    eolType
 	last   []byte // the row that Next gave, in buf
 	fields []Field
 	// scratch holds unescaped values of the row; fields point into it once it has stopped growing.
@@ -140,7 +141,7 @@ func cut(s string, n int) string {
 	return s[:n] + "..."
 }
 
-// readLine returns the next row without its line end, which may be \n, \r\n or \r at the end of the stream.
+// readLine returns the next row without its line end. The first row's line end is that of all: \n, \r\n or \r.
 func (r *Reader) readLine() ([]byte, error) {
 	if r.done {
 		return nil, io.EOF
@@ -150,13 +151,21 @@ func (r *Reader) readLine() ([]byte, error) {
 	var st lineScan
 	from := r.r
 	for {
-		if end := st.find(r, from); end >= 0 {
+		end := st.find(r, from)
+		if end >= 0 && r.eol == eolUnknown {
+			if r.buf[end] == '\r' && end+1 == r.w && !r.eof {
+				end = -1 // is it \r\n?
+			} else {
+				r.setEOL(end)
+				if r.eol == eolCRNL {
+					end++
+				}
+			}
+		}
+		if end >= 0 {
 			line := r.buf[r.r:end]
 			r.r = end + 1
-			if n := len(line); n > 0 && line[n-1] == '\r' {
-				line = line[:n-1]
-			}
-			return line, nil
+			return r.ended(line, &st, true)
 		}
 		if r.eof {
 			if r.r == r.w {
@@ -166,25 +175,101 @@ func (r *Reader) readLine() ([]byte, error) {
 			if st.quoted {
 				return nil, r.locate(badFormat("unterminated CSV quoted field"), string(r.buf[r.r:r.w]))
 			}
-			line := bytes.TrimSuffix(r.buf[r.r:r.w], []byte{'\r'})
+			line := r.buf[r.r:r.w]
 			r.r = r.w
-			return line, nil
+			return r.ended(line, &st, false)
 		}
-		from = r.w - r.r
+		// A \r at the end is looked at again, with what follows it.
+		rest := r.w - r.r
+		if rest > 0 && r.eol == eolUnknown && r.buf[r.w-1] == '\r' && !st.quoted && !st.escape {
+			rest--
+		}
 		if err := r.fill(); err != nil {
 			return nil, err
 		}
-		from += r.r
+		from = r.r + rest
 	}
+}
+
+// eolType is a stream's line end.
+type eolType int
+
+const (
+	eolUnknown eolType = iota
+	eolNL
+	eolCRNL
+	eolCR
+)
+
+func (r *Reader) setEOL(at int) {
+	switch {
+	case r.buf[at] == '\n':
+		r.eol = eolNL
+	case at+1 < r.w && r.buf[at+1] == '\n':
+		r.eol = eolCRNL
+	default:
+		r.eol = eolCR
+	}
+}
+
+// ended takes the \r of \r\n off a row and refuses other line ends in it, as PostgreSQL does.
+func (r *Reader) ended(line []byte, st *lineScan, closed bool) ([]byte, error) {
+	if r.eol == eolCRNL && closed {
+		n := len(line)
+		if n == 0 || line[n-1] != '\r' {
+			return nil, r.strayEnd('\n', line)
+		}
+		line = line[:n-1]
+	}
+	stray := byte('\r')
+	if r.eol == eolCR {
+		stray = '\n'
+	}
+	if bytes.IndexByte(line, stray) < 0 {
+		return line, nil
+	}
+	if r.o.CSV {
+		if st.stray > 0 && !(st.stray == 1 && r.eol == eolCRNL && closed) {
+			return nil, r.strayEnd(stray, line)
+		}
+		return line, nil
+	}
+	for i, c := range line {
+		if c == stray && slashesBefore(line, i)%2 == 0 {
+			return nil, r.strayEnd(stray, line)
+		}
+	}
+	return line, nil
+}
+
+func (r *Reader) strayEnd(c byte, line []byte) error {
+	what, text := "newline", `"\n"`
+	if c == '\r' {
+		what, text = "carriage return", `"\r"`
+	}
+	if r.o.CSV {
+		return r.locate(badFormat("unquoted %s found in data", what).WithHint("Use quoted CSV field to represent %s.", what), string(line))
+	}
+	return r.locate(badFormat("literal %s found in data", what).WithHint("Use %s to represent %s.", text, what), string(line))
+}
+
+func slashesBefore(b []byte, i int) int {
+	n := 0
+	for i--; i >= 0 && b[i] == '\\'; i-- {
+		n++
+	}
+	return n
 }
 
 // lineScan is where the search for a row's end stands.
 type lineScan struct {
 	quoted bool // inside a CSV quote
 	escape bool // the last byte was an escape
+	stray  int  // unquoted bytes of the other line end in a CSV row
 }
 
-// find looks for the row's end in buf[from:w]; −1 when it is not there yet.
+// find looks for the row's end in buf[from:w], its first byte where that is two; −1 when it is not there yet. Once the line end is known
+// to be \r\n, it is the \n that is found.
 func (st *lineScan) find(r *Reader, from int) int {
 	if !r.o.CSV {
 		return st.findText(r, from)
@@ -198,11 +283,17 @@ func (st *lineScan) find(r *Reader, from int) int {
 			st.escape = true
 		case c == r.o.Quote:
 			st.quoted = !st.quoted
-		case c == '\n':
-			if !st.quoted {
+		case c == '\n' || c == '\r':
+			if st.quoted {
+				if c == '\n' {
+					r.extra++
+				}
+				continue
+			}
+			if r.eol == eolUnknown || (c == '\r') == (r.eol == eolCR) {
 				return i
 			}
-			r.extra++
+			st.stray++
 		}
 	}
 	return -1
@@ -210,17 +301,21 @@ func (st *lineScan) find(r *Reader, from int) int {
 
 func (st *lineScan) findText(r *Reader, from int) int {
 	for i := from; i < r.w; {
-		n := bytes.IndexByte(r.buf[i:r.w], '\n')
+		n := 0
+		switch r.eol {
+		case eolUnknown:
+			n = bytes.IndexAny(r.buf[i:r.w], "\r\n")
+		case eolCR:
+			n = bytes.IndexByte(r.buf[i:r.w], '\r')
+		default:
+			n = bytes.IndexByte(r.buf[i:r.w], '\n')
+		}
 		if n < 0 {
 			return -1
 		}
-		// An odd number of backslashes before it makes the newline data.
+		// An odd number of backslashes before it makes the line end data.
 		k := i + n
-		slashes := 0
-		for j := k - 1; j >= r.r && r.buf[j] == '\\'; j-- {
-			slashes++
-		}
-		if slashes%2 == 0 {
+		if slashesBefore(r.buf[r.r:k], k-r.r)%2 == 0 {
 			return k
 		}
 		r.extra++

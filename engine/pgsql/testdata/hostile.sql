@@ -260,7 +260,12 @@ reindex table t
 cluster t
 refresh materialized view m
 security label on table t is 'x'
-merge into t using u on t.a = u.a when matched then delete
+merge into t using (select * from read_csv('/etc/passwd')) u on true when matched then delete
+merge into t using u on getenv('HOME') = '' when matched then delete
+merge into t using u on true when matched and getenv('HOME') = '' then do nothing when not matched then insert values (1)
+merge into pg_class using u on true when matched then delete
+merge into t using u on true when matched then delete returning *
+merge into t using u on true when not matched by source then delete
 prepare transaction 'x'
 commit prepared 'x'
 prepare p as select getenv('HOME')
@@ -277,9 +282,12 @@ set session authorization (select 1)
 import foreign schema s from server x into y
 comment on function f() is 'x'
 comment on extension e is 'x'
-with x as (delete from t returning *) select * from x
-with x as (insert into t values (1) returning *) select * from x
-with x as (update t set a = 1 returning *) select * from x
+with x as (delete from pg_class returning *) select * from x
+with x as (delete from t returning getenv('HOME')) select * from x
+with x as (insert into t select * from read_csv('/etc/passwd') returning *) select * from x
+with x as (update t set a = (select count(*) from duckdb_settings()) returning *) select * from x
+with x as (merge into t using u on true when matched then delete) select 1
+with x as (delete from t returning *) select * from read_parquet('x'), x
 select current_time
 select 1 where current of c
 create materialized view m as select 1

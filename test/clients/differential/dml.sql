@@ -35,14 +35,11 @@ UPDATE p SET qty = 'x';
 UPDATE p SET qty = name;
 UPDATE p SET qty = 1, qty = 2;
 UPDATE p SET qty = 1 WHERE false;
---! differs: assignment to an element is not supported
 UPDATE p SET tags[1] = 'y' WHERE id = 101;
---! differs: data-modifying WITH is not supported
 WITH u AS (UPDATE p SET qty = 99 WHERE id = 4 RETURNING id, qty) SELECT * FROM u;
 DELETE FROM p WHERE id = 4;
 DELETE FROM p USING (VALUES (5), (6)) d(id) WHERE p.id = d.id RETURNING p.id, p.name;
 DELETE FROM p WHERE id IN (SELECT id FROM p WHERE id > 20) RETURNING id;
---! differs: data-modifying WITH is not supported
 WITH d AS (DELETE FROM p WHERE id = 100000 RETURNING *) SELECT id, name FROM d;
 DELETE FROM p WHERE nosuch = 1;
 DELETE FROM p WHERE false;

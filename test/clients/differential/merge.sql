@@ -1,0 +1,36 @@
+-- MERGE.
+create table t(id int primary key, v text);
+create table s(id int, v text);
+insert into t values (1,'a'),(2,'b'),(3,'c');
+insert into s values (2,'B'),(3,'C'),(4,'D');
+create view vw as select * from t;
+merge into vw using s on vw.id=s.id when matched then delete;
+merge into t using s on t.id=s.id when matched then delete when matched and true then do nothing;
+merge into t using s on t.id=s.id when matched then delete when matched then do nothing;
+merge into t using s t on t.id=t.id when matched then delete;
+merge into t using t on t.id=t.id when matched then delete;
+merge into t using s on t.id=s.id when not matched then insert values (t.id, s.v);
+merge into t using s on t.id=s.id when not matched and t.id=3 then insert values (s.id, s.v);
+merge into t using s on t.id=s.id when not matched then insert (id) values (s.id, s.v);
+merge into t using s on t.id=s.id when not matched then insert (id,v) values (s.id);
+merge into t using s on t.id=s.id when not matched then update set v='x';
+merge into t using s on t.id=s.id when matched then update set id=s.id, nosuch=3;
+merge into t using s on t.id=s.id when matched then update set v=s.v||'!' when not matched then insert values (s.id,s.v);
+table t;
+merge into t using (values (1,'x'),(1,'y')) q(id,v) on t.id=q.id when matched then update set v=q.v;
+merge into t using s on t.id=s.id when matched and s.id=2 then delete when matched and s.id=3 then do nothing when not matched then insert default values;
+with x as (select 77 as k) merge into t using x on t.id=x.k when not matched then insert values (x.k, 'new');
+with x as (insert into s values (9,'nine') returning *) merge into t using x on t.id=x.id when not matched then insert values (x.id, x.v);
+with m as (merge into t using s on t.id=s.id when matched then delete) select 1;
+with recursive x as (select 77 as k) merge into t using x on t.id=x.k when not matched then insert values (x.k, 'new');
+merge into t using s on t.id=s.id when matched then update set v=count(*);
+merge into t using s on count(*)=1 when matched then do nothing;
+merge into t as tt using s on t.id=s.id when matched then delete;
+merge into nosuch using s on nosuch.id=s.id when matched then delete;
+merge into t using nosuch on t.id=s.id when matched then delete;
+merge into t using s on t.id=s.id when matched and s.v then delete;
+merge into t using s on t.id=s.id when matched then update set (id,v)=(select 8,'e');
+merge into t using s on t.id=s.id when matched then update set v=default when not matched then insert values (s.id, default);
+select * from t order by id;
+--! differs: PostgreSQL 15 does not know the clause
+merge into t using s on t.id=s.id when not matched by source then delete;
