@@ -79,6 +79,9 @@ func (s *session) dropTarget(ctx context.Context, w pgwire.Writer, n pgsql.QName
 		return nil, pgerr.Newf(pgerr.InsufficientPrivilege, "permission denied: \"%s\" is a system catalog", n.Name)
 	}
 	t, view, err := s.findRelation(ctx, n)
+	if e := pgerr.As(err); e != nil && e.Code == pgerr.InvalidSchemaName {
+		err = nil // said below
+	}
 	switch {
 	case err != nil:
 		return nil, err
