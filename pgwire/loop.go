@@ -191,12 +191,10 @@ func (c *conn) ready() error {
 	c.skip, c.inBatch = false, false
 	c.takeQueued(status == 'I')
 	c.send(&pgproto3.ReadyForQuery{TxStatus: status})
-	if err := c.flush(); err != nil {
-		return err
-	}
+	// Before the client knows it: what it asks next, pg_stat_activity too, must not find this statement running.
 	c.told = true
 	c.sess.Idle(true)
-	return nil
+	return c.flush()
 }
 
 func (c *conn) closePortals() {

@@ -71,7 +71,7 @@ type Session interface {
 	Fail(err error)
 	// TxStatus is ReadyForQuery's byte: 'I', 'T' or 'E'.
 	TxStatus() byte
-	// Idle tells the session that ReadyForQuery was sent and the connection waits for the client (true), or that a message came (false).
+	// Idle tells the session that its statement has ended and ReadyForQuery goes out (true), or that a message came (false).
 	// Notifications are delivered only while idle and outside a transaction.
 	Idle(idle bool)
 	// Cancel interrupts the running statement with cause (57014 from CancelRequest or pg_cancel_backend, statement_timeout …). From any goroutine.
