@@ -189,6 +189,14 @@ func (c *conn) begin() error {
 	return nil
 }
 
+// between marks that no statement runs although the next message is there in part: a cancel that comes now, or came too late for
+// the last statement, must not end the read of that message.
+func (c *conn) between() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.busy, c.mu.cancelled, c.mu.midBatch = false, false, true
+}
+
 // rest marks that the connection waits for its client. A drain or termination ends it here.
 func (c *conn) rest(outside, midBatch bool) error {
 	c.mu.Lock()

@@ -21,6 +21,8 @@ func (c *conn) loop() error {
 			if err := c.waitForClient(); err != nil {
 				return err
 			}
+		} else {
+			c.between()
 		}
 		typ, body, err := c.in.next()
 		if err != nil {
