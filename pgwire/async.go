@@ -93,8 +93,8 @@ func (c *conn) drain() {
 // Cancel implements Asyncer; a CancelRequest comes here too.
 func (c *conn) Cancel(cause *pgerr.Error) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if !c.mu.busy || c.mu.session == nil || c.mu.terminate != nil {
-		c.mu.Unlock()
 		return
 	}
 	s := c.mu.session
@@ -104,7 +104,7 @@ func (c *conn) Cancel(cause *pgerr.Error) {
 		c.mu.deadline = true
 		_ = c.raw.SetWriteDeadline(longAgo)
 	}
-	c.mu.Unlock()
+	// Under the lock: later, the statement may have ended and the next one begun.
 	s.Cancel(cause)
 }
 
@@ -189,8 +189,8 @@ func (c *conn) begin() error {
 	return nil
 }
 
-// between marks that no statement runs although the next message is there in part: a cancel that comes now, or came too late for
-// the last statement, must not end the read of that message.
+// between marks that no statement runs although the connection does not wait for its client: a cancel that comes now, or came too
+// late for the last statement, must end neither the read of the next message nor the next statement.
 func (c *conn) between() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -193,6 +193,7 @@ func (c *conn) ready() error {
 	c.skip, c.inBatch = false, false
 	c.takeQueued(status == 'I')
 	c.send(&pgproto3.ReadyForQuery{TxStatus: status})
+	c.between()
 	// Before the client knows it: what it asks next, pg_stat_activity too, must not find this statement running.
 	c.told = true
 	c.sess.Idle(true)

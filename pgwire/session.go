@@ -74,7 +74,8 @@ type Session interface {
 	// Idle tells the session that its statement has ended and ReadyForQuery goes out (true), or that a message came (false).
 	// Notifications are delivered only while idle and outside a transaction.
 	Idle(idle bool)
-	// Cancel interrupts the running statement with cause (57014 from CancelRequest or pg_cancel_backend, statement_timeout …). From any goroutine.
+	// Cancel interrupts the running statement with cause (57014 from CancelRequest or pg_cancel_backend, statement_timeout …). From any goroutine; it must not
+	// call the connection.
 	Cancel(cause *pgerr.Error)
 	// Close rolls back what is open and frees everything. Called once, last.
 	Close() error
