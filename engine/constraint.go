@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgerr"
@@ -22,6 +23,9 @@ func (s *session) declareTable(ctx context.Context, n *newTable, u *pgsql.Create
 			d.Default = q.nextvalSQL()
 		case c.Default != "":
 			text, err := s.checkDefault(ctx, rel, i)
+			if e := pgerr.As(err); e != nil && e.Position == 0 && strings.HasPrefix(string(e.Code), "22") {
+				return e.WithPosition(c.DefaultLoc) // a literal that is no value of the type: it is the whole default
+			}
 			if err != nil {
 				return inExpression(err, c.DefaultLoc)
 			}
