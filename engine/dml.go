@@ -89,7 +89,6 @@ func (s *session) runDML(ctx context.Context, b binding, w pgwire.Writer) (*dmlR
 	if err != nil {
 		return nil, err
 	}
-	q = b.query() // analysed again, perhaps
 	_, done := s.track(command, target, s.tx.wh)
 	defer done()
 	if b.part != nil {

@@ -59,8 +59,6 @@ type checkDef struct {
 	NotValid, NoInherit bool
 }
 
-func defaultKey(fieldID int) string { return propDefault + strconv.Itoa(fieldID) }
-
 // readTableDef reads a table's properties. What cannot be read as a field id is skipped: another tool wrote it.
 func readTableDef(props iceberg.Properties) *tableDef {
 	d := &tableDef{columns: map[int]columnDef{}, unique: props[propUnique] == "true"}

@@ -74,7 +74,7 @@ func TestMetadataTablesReadOneTable(t *testing.T) {
 // DROP TABLE keeps the table for skade.undrop: key, snapshots, tags and changes are as they were.
 func TestUndrop(t *testing.T) {
 	g := start(t)
-	c, old := g.connect(), g.connect()
+	c := g.connect()
 	run(t, c, "CREATE TABLE t (id int PRIMARY KEY, v text)")
 	run(t, c, "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
 	run(t, c, "SELECT skade.create_tag('t', 'v1')")
@@ -88,7 +88,8 @@ func TestUndrop(t *testing.T) {
 	gap := one(t, c, "SELECT skade.current_commit_seq()")
 	g.close()
 	g.open()
-	c, old = g.connect(), g.connect()
+	c = g.connect()
+	old := g.connect()
 	// Its name is free, and then it is not.
 	run(t, c, "CREATE TABLE t (other int)")
 	require.Equal(t, "42P07", sqlstate(t, c, "SELECT skade.undrop('t')").Code)
