@@ -98,7 +98,7 @@ func (s *session) source(ctx context.Context, r *rendered, i int, use *pgsql.Rel
 		if src == nil { // EXPLAIN: nothing ran
 			return "(SELECT NULL)", nil
 		}
-		return s.spooledItem(r, use, src)
+		return s.registerRows(r, use, src.Schema, src.N, opener(src), "k", spooledCast)
 	case pgsql.Table:
 		before := len(r.files)
 		item, err := s.tableItem(ctx, r, use, h.table, nil, args, only)
@@ -170,8 +170,14 @@ func shared(batches iter.Seq2[arrow.RecordBatch, error]) iter.Seq2[arrow.RecordB
 	}
 }
 
-// relationItem registers rows of Go and selects the columns that the query uses, in its order.
+// relationItem registers rows of Go, stored as in data files, and selects the columns that the query uses, in its order.
 func (s *session) relationItem(r *rendered, use *pgsql.RelUse, schema *arrow.Schema, n int64, open duck.RelationFunc) (string, error) {
+	return s.registerRows(r, use, schema, n, open, "c", func(expr string, c pgsql.RelColumn) string { return storedToSQL(expr, c.Type, c.Mod) })
+}
+
+// registerRows is relationItem with names that begin with prefix and values that cast turns into the type that expressions have.
+func (s *session) registerRows(r *rendered, use *pgsql.RelUse, schema *arrow.Schema, n int64, open duck.RelationFunc, prefix string,
+	cast func(expr string, c pgsql.RelColumn) string) (string, error) {
 	id, release, err := s.gw.duck.RegisterRelation(schema, n, open)
 	if err != nil {
 		return "", err
@@ -184,36 +190,10 @@ func (s *session) relationItem(r *rendered, use *pgsql.RelUse, schema *arrow.Sch
 		if k > 0 {
 			b.WriteString(", ")
 		}
-		col := use.Relation.Columns[c]
-		b.WriteString(storedToSQL(quoteIdent(schema.Field(c).Name), col.Type, col.Mod))
-		fmt.Fprintf(&b, " AS c%d", k)
+		fmt.Fprintf(&b, "%s AS %s%d", cast(quoteIdent(schema.Field(c).Name), use.Relation.Columns[c]), prefix, k)
 	}
 	if len(use.Columns) == 0 {
-		b.WriteString("1 AS c0")
-	}
-	b.WriteString(" FROM skade_rel('" + id + "'))")
-	return b.String(), nil
-}
-
-// spooledItem registers the rows of a part and selects the columns that the query uses.
-func (s *session) spooledItem(r *rendered, use *pgsql.RelUse, src *sqlfuncs.Rows) (string, error) {
-	id, release, err := s.gw.duck.RegisterRelation(src.Schema, src.N, opener(src))
-	if err != nil {
-		return "", err
-	}
-	r.releases = append(r.releases, release)
-	r.stable += "?"
-	var b strings.Builder
-	b.WriteString("(SELECT ")
-	for k, c := range use.Columns {
-		if k > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(spooledCast(quoteIdent(src.Schema.Field(c).Name), use.Relation.Columns[c]))
-		fmt.Fprintf(&b, " AS k%d", k)
-	}
-	if len(use.Columns) == 0 {
-		b.WriteString("1 AS k0")
+		b.WriteString("1 AS " + prefix + "0")
 	}
 	b.WriteString(" FROM skade_rel('" + id + "'))")
 	return b.String(), nil

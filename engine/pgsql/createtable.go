@@ -144,21 +144,26 @@ func (az *analyzer) checkDef(c *pg_query.Constraint, column string) CheckDef {
 	return CheckDef{Name: c.Conname, Column: column, Expr: az.deparse(c.RawExpr), NoInherit: c.IsNoInherit, NotValid: c.SkipValidation && !c.InitiallyValid, Loc: az.src.position(nodeLocation(c.RawExpr))}
 }
 
-// unique reads a UNIQUE constraint.
-func (az *analyzer) unique(t *CreateTable, c *pg_query.Constraint, cols []string) {
+// checkKey refuses what no key of a table can be; clause and kind name it as PostgreSQL does.
+func (az *analyzer) checkKey(c *pg_query.Constraint, cols []string, clause, kind string) {
 	if c.Deferrable || c.Initdeferred {
-		az.unsupported(c.Location, "a deferrable UNIQUE constraint")
+		az.unsupported(c.Location, "a deferrable %s", clause)
 	}
 	if len(c.Including) > 0 {
-		az.unsupported(c.Location, "INCLUDE in UNIQUE")
+		az.unsupported(c.Location, "INCLUDE in %s", clause)
 	}
 	seen := map[string]bool{}
 	for _, k := range cols {
 		if seen[k] {
-			az.fail(pgerr.DuplicateColumn, c.Location, "column %q appears twice in unique constraint", k)
+			az.fail(pgerr.DuplicateColumn, c.Location, "column %q appears twice in %s constraint", k, kind)
 		}
 		seen[k] = true
 	}
+}
+
+// unique reads a UNIQUE constraint.
+func (az *analyzer) unique(t *CreateTable, c *pg_query.Constraint, cols []string) {
+	az.checkKey(c, cols, "UNIQUE", "unique")
 	t.Unique = append(t.Unique, KeyDef{Name: c.Conname, Columns: cols, NullsNotDistinct: c.NullsNotDistinct, Loc: az.src.position(c.Location)})
 }
 
@@ -206,19 +211,7 @@ func (az *analyzer) primaryKey(t *CreateTable, c *pg_query.Constraint, cols []st
 	if t.PrimaryKey != nil {
 		az.fail(pgerr.InvalidTableDefinition, c.Location, "multiple primary keys for table %q are not allowed", t.Name)
 	}
-	if c.Deferrable || c.Initdeferred {
-		az.unsupported(c.Location, "a deferrable PRIMARY KEY")
-	}
-	if len(c.Including) > 0 {
-		az.unsupported(c.Location, "INCLUDE in PRIMARY KEY")
-	}
-	seen := map[string]bool{}
-	for _, k := range cols {
-		if seen[k] {
-			az.fail(pgerr.DuplicateColumn, c.Location, "column %q appears twice in primary key constraint", k)
-		}
-		seen[k] = true
-	}
+	az.checkKey(c, cols, "PRIMARY KEY", "primary key")
 	t.PrimaryKey, t.ConstraintName = cols, c.Conname
 }
 

@@ -253,11 +253,10 @@ func FuzzReadEntries(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	meta, n, err := readHeader(buf.Bytes())
+	_, n, err := readHeader(buf.Bytes())
 	if err != nil {
 		f.Fatal(err)
 	}
-	_ = meta
 	f.Add(buf.Bytes()[n+16:])
 	head := bytes.Clone(buf.Bytes()[:n+16])
 	var plain []byte

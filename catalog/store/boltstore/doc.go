@@ -6,8 +6,8 @@
 // # Damage
 //
 // bbolt trusts its pages: it panics on some damaged ones, recurses along others until the stack is full, and a file cut short
-// faults in the memory map. So Open reads every page first, by a walk that trusts nothing (pages.go: about a second a
-// gigabyte), and refuses a file with a bad one. What is damaged later is a panic or a fault: every call here turns those into
+// faults in the memory map. So Open reads every page first, by a walk that trusts nothing (pages.go), at the cost of
+// reading the file, and refuses a file with a bad one. What is damaged later is a panic or a fault: every call here turns those into
 // store.ErrDamaged.
 //
 // # Concurrency
