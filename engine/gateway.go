@@ -191,8 +191,11 @@ func (gw *Gateway) Sessions() int {
 	return len(gw.mu.sessions)
 }
 
-// foreign reports a data file that DuckDB's reader cannot map by field id: Go reads it instead.
+// foreign reports a data file that DuckDB's reader cannot map by field id, and rows that are in no file: Go reads them instead.
 func (gw *Gateway) foreign(ctx context.Context, f *liveset.File) (bool, error) {
+	if f.InMemory() {
+		return true, nil
+	}
 	r, err := gw.live.Reader(ctx, f)
 	if err != nil {
 		return false, err

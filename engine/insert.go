@@ -13,7 +13,6 @@ import (
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/keyindex"
 	"github.com/nordisk/skade-pg/internal/pgerr"
-	"github.com/nordisk/skade-pg/liveset"
 	"github.com/nordisk/skade-pg/pgwire"
 	"github.com/nordisk/skade-pg/sqlfuncs"
 	"github.com/nordisk/skade-pg/warehouse"
@@ -311,19 +310,11 @@ func (p *placedRows) ordered() arrow.RecordBatch {
 
 // readRows reads the live rows that keys were found at, in the order of hits.
 func (op *insertOp) readRows(ctx context.Context, hits []warehouse.KeyHit) (arrow.RecordBatch, error) {
-	set, err := op.t.Live(ctx)
-	if err != nil {
-		return nil, err
-	}
-	lh := make([]liveset.Hit, len(hits))
+	refs := make([]warehouse.RowRef, len(hits))
 	for i, h := range hits {
-		f := set.File(h.Row.Path)
-		if f == nil {
-			return nil, pgerr.Newf(pgerr.InternalError, "row at %s is not in the table", h.Row.Path)
-		}
-		lh[i] = liveset.Hit{KeyOrdinal: h.Ordinal, File: f, Pos: h.Row.Pos}
+		refs[i] = h.Row
 	}
-	return op.s.gw.live.ReadHits(ctx, op.t.Ref(), op.t.Schema(), liveset.MetaColumns{}, lh)
+	return op.t.ReadRows(ctx, refs)
 }
 
 // keyColumns is the batch's key columns, in identifier order, and their indexes.

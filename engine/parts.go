@@ -35,8 +35,9 @@ func (s *session) freeze(ctx context.Context, q *pgsql.Query) (thaw func(), err 
 		return func() {}, nil
 	}
 	snap := snapshot{}
-	if len(q.Parts) > 0 {
-		if err := s.freezeTables(ctx, snap, q); err != nil {
+	parts := len(q.Parts) > 0
+	if parts {
+		if err := s.freezeTables(ctx, snap, q, parts); err != nil {
 			return nil, err
 		}
 	}
@@ -45,7 +46,7 @@ func (s *session) freeze(ctx context.Context, q *pgsql.Query) (thaw func(), err 
 			continue
 		}
 		for _, x := range append(partsOf(p), p) {
-			if err := s.freezeTables(ctx, snap, x); err != nil {
+			if err := s.freezeTables(ctx, snap, x, parts); err != nil {
 				return nil, err
 			}
 		}
@@ -53,7 +54,7 @@ func (s *session) freeze(ctx context.Context, q *pgsql.Query) (thaw func(), err 
 	if len(snap) == 0 {
 		return func() {}, nil
 	}
-	if err := s.freezeTables(ctx, snap, q); err != nil {
+	if err := s.freezeTables(ctx, snap, q, parts); err != nil {
 		return nil, err
 	}
 	s.frozen = snap
@@ -75,7 +76,8 @@ func partsOf(q *pgsql.Query) []*pgsql.Query {
 	return out
 }
 
-func (s *session) freezeTables(ctx context.Context, snap snapshot, q *pgsql.Query) error {
+// freezeTables adds the tables that a query reads. flush: each row gets a place that it keeps while the parts write.
+func (s *session) freezeTables(ctx context.Context, snap snapshot, q *pgsql.Query, flush bool) error {
 	var rels []*pgsql.Relation
 	for _, use := range q.Relations {
 		rels = append(rels, use.Relation)
@@ -91,6 +93,15 @@ func (s *session) freezeTables(ctx context.Context, snap snapshot, q *pgsql.Quer
 		key := snapshotKey(ident)
 		if _, have := snap[key]; have {
 			continue
+		}
+		if flush {
+			t, err := s.table(ctx, ident)
+			if err != nil {
+				return err
+			}
+			if err := t.Flush(ctx); err != nil {
+				return err
+			}
 		}
 		set, ref, sc, err := s.liveSet(ctx, ident, nil)
 		if err != nil {

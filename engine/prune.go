@@ -166,18 +166,29 @@ func littleInt(b []byte, n int) (int64, bool) {
 	return 0, false
 }
 
+// argText is a constant's or a parameter's type and text; false for others and NULL.
+func argText(a *pgsql.Arg, s *session, args []value) (oid uint32, text string, ok bool) {
+	switch {
+	case a == nil || a.Row != nil || a.Array != nil || (!a.Const && a.Param == 0) || a.Null:
+		return 0, "", false
+	case a.Param == 0:
+		return a.Type, a.Text, true
+	case a.Param > len(args) || args[a.Param-1].null:
+		return 0, "", false
+	}
+	v := args[a.Param-1].text(s.style())
+	return v.OID, v.Text, true
+}
+
+func isInteger(oid uint32) bool {
+	return oid == pgtype.Int2 || oid == pgtype.Int4 || oid == pgtype.Int8
+}
+
 // boundValue serialises a predicate's value as the column's bounds are.
 func boundValue(t iceberg.Type, a *pgsql.Arg, s *session, args []value) ([]byte, bool) {
-	if a == nil || a.Row != nil || a.Array != nil || (!a.Const && a.Param == 0) || a.Null {
+	oid, text, ok := argText(a, s, args)
+	if !ok {
 		return nil, false
-	}
-	oid, text := a.Type, a.Text
-	if a.Param > 0 {
-		if a.Param > len(args) || args[a.Param-1].null {
-			return nil, false
-		}
-		v := args[a.Param-1].text(s.style())
-		oid, text = v.OID, v.Text
 	}
 	le := func(n int, v int64) []byte {
 		out := make([]byte, n)
@@ -186,7 +197,7 @@ func boundValue(t iceberg.Type, a *pgsql.Arg, s *session, args []value) ([]byte,
 		}
 		return out
 	}
-	integer := oid == pgtype.Int2 || oid == pgtype.Int4 || oid == pgtype.Int8
+	integer := isInteger(oid)
 	st := s.style()
 	switch t.(type) {
 	case iceberg.Int32Type, iceberg.Int64Type:

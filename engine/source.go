@@ -269,6 +269,27 @@ func (s *session) tableItem(ctx context.Context, r *rendered, use *pgsql.RelUse,
 		}
 		scan.Columns = append(scan.Columns, duck.ScanColumn{FieldID: f.ID, Name: f.Name, DuckType: pgtype.DuckStorageName(oid, mod), Default: def})
 	}
+	byKey := false
+	if only == nil && at == nil {
+		if byKey, err = s.scanByKey(ctx, r, use, &scan, ref, set, sc, args); err != nil {
+			return "", err
+		}
+	}
+	if !byKey {
+		if err := s.scanFiles(ctx, r, use, &scan, ref, set, sc, args, only); err != nil {
+			return "", err
+		}
+	}
+	from, release, err := s.gw.duck.ScanSQL(scan)
+	if err != nil {
+		return "", err
+	}
+	r.releases = append(r.releases, release)
+	return wrapScan(from, use), nil
+}
+
+// scanFiles adds the files of a set that a query has to read: those in which a row may be that its simple predicates let through.
+func (s *session) scanFiles(ctx context.Context, r *rendered, use *pgsql.RelUse, scan *duck.Scan, ref liveset.Ref, set *liveset.Set, sc *iceberg.Schema, args []value, only fileRows) error {
 	plan := scanPlan{name: use.Relation.Schema + "." + use.Relation.Name}
 	keep := pruner(sc, use, s, args)
 	kept := fnv.New64a()
@@ -290,20 +311,22 @@ func (s *session) tableItem(ctx context.Context, r *rendered, use *pgsql.RelUse,
 		plan.bytes += lf.File.Size
 		plan.rows += lf.Live()
 		plan.suppressed += lf.File.Records - lf.Live()
-		path, err := s.gw.fs.Resolve(lf.File.Path)
-		if err != nil {
-			return "", err
+		f := duck.ScanFile{Size: lf.File.Size, Rows: lf.File.Records, Suppressed: suppressed, FirstRowID: lf.File.FirstRowID}
+		if !lf.File.InMemory() {
+			var err error
+			if f.Path, err = s.gw.fs.Resolve(lf.File.Path); err != nil {
+				return err
+			}
 		}
-		f := duck.ScanFile{Path: path, Size: lf.File.Size, Rows: lf.File.Records, Suppressed: suppressed, FirstRowID: lf.File.FirstRowID}
 		foreign, err := s.gw.foreign(ctx, lf.File)
 		if err != nil {
-			return "", err
+			return err
 		}
 		if foreign {
 			shown := *lf
 			shown.Suppressed = suppressed
 			if f.Relation, err = s.feedFromGo(r, ref, &shown, sc, use.Position); err != nil {
-				return "", err
+				return err
 			}
 		}
 		scan.Files = append(scan.Files, f)
@@ -312,17 +335,12 @@ func (s *session) tableItem(ctx context.Context, r *rendered, use *pgsql.RelUse,
 		}
 	}
 	r.scans = append(r.scans, plan)
-	from, release, err := s.gw.duck.ScanSQL(scan)
-	if err != nil {
-		return "", err
-	}
-	r.releases = append(r.releases, release)
 	r.sets = append(r.sets, set)
 	r.stable += fmt.Sprintf("%p/%x;", set, kept.Sum64())
 	if only != nil {
 		r.stable += "?"
 	}
-	return wrapScan(from, use), nil
+	return nil
 }
 
 // wrapScan casts what is stored in another type than expressions have.

@@ -23,8 +23,9 @@ type File struct {
 	Data          iceberg.DataFile
 	AddedSnapshot int64
 
-	part  string // spec and partition values, for the scope of deletes
-	order string // place among the files (V4)
+	part  string   // spec and partition values, for the scope of deletes
+	order string   // place among the files (V4)
+	mem   *MemRows // its rows, when they are in no file
 
 	hot fileHot
 }

@@ -122,6 +122,12 @@ func (c *Cache) probe(ctx context.Context, dst []Hit, ref Ref, s *Set, ids []int
 	}
 	hashes := hashKeys(nil, p.cols[:n], keys)
 	for f := range s.Files() {
+		if f.File.mem != nil {
+			if dst, err = p.memHits(ctx, dst, f, n, keys); err != nil {
+				return dst, err
+			}
+			continue
+		}
 		if dst, err = p.file(ctx, dst, f, n, keys, hashes, order); err != nil {
 			return dst, err
 		}

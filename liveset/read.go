@@ -126,6 +126,9 @@ func repeatString(s string, n int) arrow.Array {
 // ReadRows reads rows of one file by position (ascending, may repeat), live or not, in the projected schema and the metadata columns. Only
 // their pages are read.
 func (c *Cache) ReadRows(ctx context.Context, ref Ref, f *File, sc *iceberg.Schema, m MetaColumns, positions []uint32) (arrow.RecordBatch, error) {
+	if f.mem != nil {
+		return f.mem.read(ctx, f, sc, m, positions)
+	}
 	r, err := c.Reader(ctx, f)
 	if err != nil {
 		return nil, err
@@ -267,6 +270,9 @@ func (c *Cache) ScanPositions(ctx context.Context, ref Ref, f *File, positions *
 }
 
 func (c *Cache) scanFile(ctx context.Context, ref Ref, f *File, want, not *roaring.Bitmap, sc *iceberg.Schema, o ScanOptions) iter.Seq2[arrow.RecordBatch, error] {
+	if f.mem != nil {
+		return f.mem.scan(ctx, f, want, not, sc, o)
+	}
 	return func(yield func(arrow.RecordBatch, error) bool) {
 		r, err := c.Reader(ctx, f)
 		if err != nil {

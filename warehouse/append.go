@@ -137,7 +137,19 @@ func (t *TxTable) probeSet(ctx context.Context, st *state, set *liveset.Set, key
 
 // putKeysLocked enters the keys of rows about to be appended to the log. On a duplicate the log is as before.
 func (t *TxTable) putKeysLocked(rec arrow.RecordBatch, keys [][]byte) error {
+	dup := t.enterKeysLocked(keys)
+	if dup < 0 {
+		return nil
+	}
+	t.rekeyLocked()
+	return t.duplicate(rec, t.keyCols, dup)
+}
+
+// enterKeysLocked is putKeysLocked up to the first duplicate, whose row it returns; -1 when there is none.
+func (t *TxTable) enterKeysLocked(keys [][]byte) int {
 	log := t.st.log
+	log.keyMu.Lock()
+	defer log.keyMu.Unlock()
 	for i, key := range keys {
 		_, live := t.logFindLocked(key)
 		if !live {
@@ -146,12 +158,11 @@ func (t *TxTable) putKeysLocked(rec arrow.RecordBatch, keys [][]byte) error {
 			}
 		}
 		if live {
-			t.rekeyLocked()
-			return t.duplicate(rec, t.keyCols, i)
+			return i
 		}
 		log.keys.put(key, log.rows+int32(i))
 	}
-	return nil
+	return -1
 }
 
 // logFindLocked finds the key's live row in the log, or says that one is live in a log on its way to a file.
@@ -171,6 +182,8 @@ func (t *TxTable) rekeyLocked() {
 	if !t.keyed() {
 		return
 	}
+	log.keyMu.Lock()
+	defer log.keyMu.Unlock()
 	log.keys = &keyTable{}
 	for i, b := range log.batches {
 		keys, err := encodeKeys(b, t.keyCols)

@@ -280,7 +280,7 @@ func (t *TxTable) finalFilesLocked(ctx context.Context) ([]*ownFile, error) {
 		return append(keep, again...), nil
 	}
 	if len(again) == 0 {
-		files, err := t.writeLog(ctx, st.log, st.rows, st.dead)
+		files, _, err := t.writeLog(ctx, st.log, st.rows, st.dead)
 		return append(keep, files...), err
 	}
 	w, err := t.newFileWriter(t.v3())
@@ -289,7 +289,7 @@ func (t *TxTable) finalFilesLocked(ctx context.Context) ([]*ownFile, error) {
 	}
 	err = t.rewriteLocked(ctx, w, again)
 	if err == nil {
-		err = st.log.live(st.rows, st.dead, func(rec arrow.RecordBatch, ids []int64) error { return w.write(ctx, rec, ids) })
+		err = st.log.live(st.rows, st.dead, func(rec arrow.RecordBatch, ids []int64, first int32) error { return w.write(ctx, rec, ids, first) })
 	}
 	if err != nil {
 		w.abort()

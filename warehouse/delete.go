@@ -6,8 +6,6 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow-go/v18/arrow"
-
-	"github.com/nordisk/skade-pg/liveset"
 )
 
 // DeleteAt suppresses rows of one file of the Live set. Positions that are not live are passed over. It returns the
@@ -29,20 +27,22 @@ func (t *TxTable) DeleteAt(ctx context.Context, path string, positions *roaring.
 		return 0, err
 	}
 	t.touched()
-	t.st.suppressAt(path, live)
-	return card(live), nil
+	return card(live), t.suppressLocked(path, live)
 }
 
 // liveAtLocked are the positions of path that are live.
 func (t *TxTable) liveAtLocked(path string, positions *roaring.Bitmap) (*roaring.Bitmap, error) {
-	var f *liveset.LiveFile
-	if !t.st.truncated {
-		f = t.baseSet.File(path)
+	if m := t.shown[path]; m != nil && !t.inLog(path) {
+		return t.liveMoved(m, path, positions), nil
+	}
+	f, err := t.fileLocked(path)
+	if err != nil {
+		return nil, err
 	}
 	if f == nil {
-		f = t.ownSetLocked().File(path)
-	}
-	if f == nil {
+		if t.inLog(path) {
+			return roaring.New(), nil // all of its rows are dead
+		}
 		return nil, fmt.Errorf("%w: no file %s", ErrNotLive, path)
 	}
 	if !positions.IsEmpty() && int64(positions.Maximum()) >= f.File.Records {
@@ -56,6 +56,20 @@ func (t *TxTable) liveAtLocked(path string, positions *roaring.Bitmap) (*roaring
 		live.AndNot(b)
 	}
 	return live, nil
+}
+
+// liveMoved is liveAtLocked for rows that were in memory.
+func (t *TxTable) liveMoved(m *moves, path string, positions *roaring.Bitmap) *roaring.Bitmap {
+	live := roaring.New()
+	for it := positions.Iterator(); it.HasNext(); {
+		p := it.Next()
+		if to, pos, ok := m.at(path, p); ok {
+			if b := t.st.suppressed(to); b == nil || !b.Contains(pos) {
+				live.Add(p)
+			}
+		}
+	}
+	return live
 }
 
 // DeleteKeys suppresses the rows that have the keys of keys (columns as KeySchema); absent keys are passed over. It

@@ -22,8 +22,7 @@ type KeyHit struct {
 	Row     RowRef
 }
 
-// FindKeys finds the live rows that have the keys of rec (columns as KeySchema). Rows in memory get a file first when
-// one of them has such a key. Hits come by ordinal.
+// FindKeys finds the live rows that have the keys of rec (columns as KeySchema). Hits come by ordinal.
 func (t *TxTable) FindKeys(ctx context.Context, rec arrow.RecordBatch) ([]KeyHit, error) {
 	if err := t.tx.usable(); err != nil {
 		return nil, err
@@ -37,12 +36,9 @@ func (t *TxTable) FindKeys(ctx context.Context, rec arrow.RecordBatch) ([]KeyHit
 	if err := t.waitSpillLocked(ctx); err != nil {
 		return nil, err
 	}
-	for _, k := range keys {
-		if _, live := t.logFindLocked(k); live {
-			if err := t.flushLocked(ctx); err != nil {
-				return nil, err
-			}
-			break
+	if t.st.log.bytes() > sharedLogLimit {
+		if err := t.flushLocked(ctx); err != nil {
+			return nil, err
 		}
 	}
 	hits, err := t.findFilesLocked(ctx, keys)
@@ -52,6 +48,12 @@ func (t *TxTable) FindKeys(ctx context.Context, rec arrow.RecordBatch) ([]KeyHit
 	out := make([]KeyHit, len(hits))
 	for i, h := range hits {
 		out[i] = KeyHit{ordinals[h.KeyOrdinal], RowRef{h.File.File.Path, h.Pos}}
+	}
+	for i, k := range keys {
+		if row, live := t.logFindLocked(k); live {
+			t.st.log.shown = max(t.st.log.shown, t.st.rows)
+			out = append(out, KeyHit{ordinals[i], RowRef{t.st.log.path(), uint32(row)}})
+		}
 	}
 	slices.SortStableFunc(out, func(a, b KeyHit) int { return a.Ordinal - b.Ordinal })
 	return out, nil

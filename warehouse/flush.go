@@ -26,6 +26,7 @@ type fileWriter struct {
 	order   []string
 	// placed, when set, is told where rows went; route then takes batches with a trailing column of origins.
 	placed func(partition string, n int, first int64, origins []int64)
+	names  map[slotKey]string // of the files, once they are closed
 }
 
 // newFileWriter begins. rowIDs: the rows bring _row_id and _last_updated_sequence_number (v3).
@@ -44,13 +45,13 @@ func (t *TxTable) newFileWriter(rowIDs bool) (*fileWriter, error) {
 		}
 	}
 	dir := path.Dir(loc.NewDataLocation("x"))
-	return &fileWriter{t: t, dir: dir, rowIDs: rowIDs, schema: as, writers: map[string]*parquetio.Writer{}}, nil
+	return &fileWriter{t: t, dir: dir, rowIDs: rowIDs, schema: as, writers: map[string]*parquetio.Writer{}, names: map[slotKey]string{}}, nil
 }
 
-// write takes rows with the table's columns, and ids to keep (nil: none).
-func (w *fileWriter) write(ctx context.Context, rec arrow.RecordBatch, ids []int64) error {
+// write takes rows of a log with the table's columns: ids are to keep (nil: none), first is the number of the first row.
+func (w *fileWriter) write(ctx context.Context, rec arrow.RecordBatch, ids []int64, first int32) error {
 	if !w.rowIDs {
-		return w.route(ctx, rec)
+		return w.routeLog(ctx, rec, first)
 	}
 	b := array.NewInt64Builder(memory.DefaultAllocator)
 	defer b.Release()
@@ -67,7 +68,17 @@ func (w *fileWriter) write(ctx context.Context, rec arrow.RecordBatch, ids []int
 	defer seqCol.Release()
 	wide := array.NewRecordBatch(w.schema, append(rec.Columns()[:rec.NumCols():rec.NumCols()], idCol, seqCol), rec.NumRows())
 	defer wide.Release()
-	return w.route(ctx, wide)
+	return w.routeLog(ctx, wide, first)
+}
+
+// routeLog is route for rows of a log.
+func (w *fileWriter) routeLog(ctx context.Context, rec arrow.RecordBatch, first int32) error {
+	if w.placed == nil {
+		return w.route(ctx, rec)
+	}
+	rec = withLogOrigins(rec, first)
+	defer rec.Release()
+	return w.route(ctx, rec)
 }
 
 // route sends rows that have the writer's own schema to their partitions.
@@ -145,7 +156,8 @@ func (w *fileWriter) close(ctx context.Context) ([]*ownFile, error) {
 			w.abort()
 			return nil, fmt.Errorf("write data file: %w", err)
 		}
-		for _, f := range files {
+		for n, f := range files {
+			w.names[slotKey{key, n}] = f.DataFile.FilePath()
 			out = append(out, &ownFile{file: liveset.NewFile(f.DataFile), written: f})
 			w.t.tx.addFile(f)
 		}
@@ -160,23 +172,41 @@ func (w *fileWriter) abort() {
 	}
 }
 
-// writeLog writes the live rows of a log into own files.
-func (t *TxTable) writeLog(ctx context.Context, log *rowLog, rows int32, dead *roaring.Bitmap) ([]*ownFile, error) {
+// writeLog writes the live rows of a log into own files. to says where rows went that had been shown, nil when none had.
+func (t *TxTable) writeLog(ctx context.Context, log *rowLog, rows int32, dead *roaring.Bitmap) (files []*ownFile, to *moves, err error) {
 	if liveRows(rows, dead) == 0 {
-		return nil, nil
+		return nil, &moves{from: map[string]*moved{log.path(): newMoved(int64(log.shown))}}, nil
 	}
 	w, err := t.newFileWriter(log.rowIDs != nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	track := w.trackLog(log)
 	t.tx.writes(1)
 	defer t.tx.writes(-1)
-	err = log.live(rows, dead, func(rec arrow.RecordBatch, ids []int64) error { return w.write(ctx, rec, ids) })
+	err = log.live(rows, dead, func(rec arrow.RecordBatch, ids []int64, first int32) error { return w.write(ctx, rec, ids, first) })
 	if err != nil {
 		w.abort()
-		return nil, fmt.Errorf("write data file: %w", err)
+		return nil, nil, fmt.Errorf("write data file: %w", err)
 	}
-	return w.close(ctx)
+	if files, err = w.close(ctx); err != nil || track == nil {
+		return files, nil, err
+	}
+	to, err = track.movesTo(w.names)
+	return files, to, err
+}
+
+// ownLocked takes over the files that a log has become.
+func (t *TxTable) ownLocked(st *state, log *rowLog, files []*ownFile, moved *moves) {
+	st.own = append(st.own, files...)
+	t.ownSet, t.liveSet, t.memFile = nil, nil, nil
+	if moved == nil || log.shown == 0 {
+		return
+	}
+	if t.shown == nil {
+		t.shown = map[string]*moves{}
+	}
+	t.shown[log.path()] = moved
 }
 
 // flushLocked puts the rows in memory into own files. The lock is held throughout: it is for the calls that need every
@@ -191,11 +221,11 @@ func (t *TxTable) flushLocked(ctx context.Context) error {
 	if liveRows(t.st.rows, t.st.dead) == 0 {
 		return nil
 	}
-	own, err := t.writeLog(ctx, t.st.log, t.st.rows, t.st.dead)
+	own, moved, err := t.writeLog(ctx, t.st.log, t.st.rows, t.st.dead)
 	if err != nil {
 		return err // the rows are still in the log
 	}
-	t.st.own = append(t.st.own, own...)
+	t.ownLocked(t.st, t.st.log, own, moved)
 	t.dropLogLocked()
 	return nil
 }
@@ -264,7 +294,7 @@ func (t *TxTable) spillLocked(ctx context.Context) error {
 	st.log, st.rows, st.dead = newRowLog(t.keyed()), 0, nil
 	t.detachLog(log)
 	t.mu.Unlock()
-	own, err := t.writeLog(ctx, log, rows, dead)
+	own, moved, err := t.writeLog(ctx, log, rows, dead)
 	t.mu.Lock()
 	t.spill = nil
 	close(sp.done)
@@ -272,16 +302,7 @@ func (t *TxTable) spillLocked(ctx context.Context) error {
 		st.err = err
 		return err
 	}
-	st.own = append(st.own, own...)
-	t.ownSet, t.liveSet = nil, nil
+	t.ownLocked(st, log, own, moved)
 	log.release()
 	return nil
-}
-
-func cloneBitmaps(m map[string]*roaring.Bitmap) map[string]*roaring.Bitmap {
-	out := make(map[string]*roaring.Bitmap, len(m))
-	for k, b := range m {
-		out[k] = b.Clone()
-	}
-	return out
 }

@@ -174,6 +174,9 @@ func (s *session) find(ids []int) []warehouse.KeyHit {
 		}
 	}
 	require.Len(s.t, hits, live)
+	if s.rng.IntN(4) == 0 { // places stay good when the rows go to a file
+		require.NoError(s.t, s.tt.Flush(ctx))
+	}
 	return hits
 }
 
@@ -218,6 +221,9 @@ func (s *session) savepoint() {
 }
 
 func (s *session) check() {
+	if s.rng.IntN(4) == 0 {
+		require.NoError(s.t, s.tt.Flush(ctx))
+	}
 	set, err := s.tt.Live(ctx)
 	require.NoError(s.t, err)
 	require.Equal(s.t, s.view.texts(), nonNil(s.k.SetRows(s.t, s.tt.Ref(), set, s.tt.Schema())))

@@ -30,34 +30,42 @@ const noSlot = 1<<16 - 1
 func newMoves(victims []*liveset.LiveFile) *moves {
 	m := &moves{from: map[string]*moved{}}
 	for _, v := range victims {
-		f := &moved{slot: make([]uint16, v.File.Records), pos: make([]uint32, v.File.Records)}
-		for i := range f.slot {
-			f.slot[i] = noSlot
-		}
-		m.from[v.File.Path] = f
+		m.from[v.File.Path] = newMoved(v.File.Records)
 		m.rows += v.File.Records
 	}
 	return m
 }
 
+func newMoved(rows int64) *moved {
+	f := &moved{slot: make([]uint16, rows), pos: make([]uint32, rows)}
+	for i := range f.slot {
+		f.slot[i] = noSlot
+	}
+	return f
+}
+
+// at is the new place of a row, ok false when it was not moved.
+func (m *moves) at(path string, pos uint32) (to string, at uint32, ok bool) {
+	f := m.from[path]
+	if f == nil || int(pos) >= len(f.slot) || f.slot[pos] == noSlot {
+		return "", 0, false
+	}
+	return m.files[f.slot[pos]], f.pos[pos], true
+}
+
 // translate adds the new places of positions of a replaced file to out. It returns false when one of the rows was not moved.
 func (m *moves) translate(path string, positions *roaring.Bitmap, out map[string]*roaring.Bitmap) bool {
-	f := m.from[path]
-	if f == nil {
-		return false
-	}
 	for it := positions.Iterator(); it.HasNext(); {
-		p := it.Next()
-		if int(p) >= len(f.slot) || f.slot[p] == noSlot {
+		to, pos, ok := m.at(path, it.Next())
+		if !ok {
 			return false
 		}
-		to := m.files[f.slot[p]]
 		if out[to] == nil {
 			out[to] = roaring.New()
 		}
-		out[to].Add(f.pos[p])
+		out[to].Add(pos)
 	}
-	return true
+	return m.from[path] != nil
 }
 
 // moveLog keeps the moves of the last compactions, so that a transaction that began before one finds its rows in the new files. It is bounded by rows:

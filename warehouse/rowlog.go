@@ -1,28 +1,35 @@
 package warehouse
 
 import (
+	"sync"
+
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/nordisk/skade-pg/liveset"
 )
 
 // noRowID marks a row that gets its _row_id at commit.
-const noRowID int64 = -1
+const noRowID = liveset.NoRowID
 
 // rowLog holds rows a transaction wrote and has not put into a data file yet, in order of arrival. It is append-only
 // but for truncate, which a savepoint's rollback uses. Batches are retained, never modified.
 type rowLog struct {
+	number  uint64 // of all logs; it makes the log's path
+	shown   int32  // the first rows have been shown by their numbers: whoever moves them says where to
 	batches []arrow.RecordBatch
 	starts  []int32 // the first row of each batch
 	rows    int32
-	rowIDs  []int64   // the _row_id each row keeps, nil when none does
-	keys    *keyTable // nil for a table without identifier fields
-	data    int64     // bytes of the batches
+	rowIDs  []int64      // the _row_id each row keeps, nil when none does
+	keyMu   sync.RWMutex // the transaction's own goroutine changes keys under it and reads them without; others read under it
+	keys    *keyTable    // nil for a table without identifier fields
+	data    int64        // bytes of the batches
 }
 
 func newRowLog(keyed bool) *rowLog {
-	l := &rowLog{}
+	l := &rowLog{number: logNumbers.Add(1)}
 	if keyed {
 		l.keys = &keyTable{}
 	}
@@ -112,7 +119,7 @@ func (l *rowLog) bytes() int64 {
 
 // prefix is a log of the first rows of l, without keys.
 func (l *rowLog) prefix(rows int32) *rowLog {
-	p := &rowLog{}
+	p := &rowLog{number: logNumbers.Add(1)}
 	for i, b := range l.batches {
 		if l.starts[i] >= rows {
 			break
@@ -148,8 +155,8 @@ func (l *rowLog) rowID(row int32) int64 {
 }
 
 // live yields the rows before rows that are not dead, as batches that keep order, with the _row_ids they keep (nil when
-// the log keeps none). The consumer releases each batch.
-func (l *rowLog) live(rows int32, dead *roaring.Bitmap, yield func(arrow.RecordBatch, []int64) error) error {
+// the log keeps none) and the number of their first row. The batches are released after it.
+func (l *rowLog) live(rows int32, dead *roaring.Bitmap, yield func(rec arrow.RecordBatch, ids []int64, first int32) error) error {
 	for i, b := range l.batches {
 		start := l.starts[i]
 		if start >= rows {
@@ -164,7 +171,7 @@ func (l *rowLog) live(rows int32, dead *roaring.Bitmap, yield func(arrow.RecordB
 					ids = l.rowIDs[from:to]
 				}
 				piece := b.NewSlice(from-int64(start), to-int64(start))
-				err := yield(piece, ids)
+				err := yield(piece, ids, int32(from))
 				piece.Release()
 				if err != nil {
 					return err

@@ -24,8 +24,7 @@ func TestSavepoints(t *testing.T) {
 			require.NoError(t, err)
 			maybeFlush := func(now bool) {
 				if now {
-					_, err := tt.Live(ctx)
-					require.NoError(t, err)
+					require.NoError(t, tt.Flush(ctx))
 				}
 			}
 			require.NoError(t, tt.Append(ctx, rowsOf(people(), person(2, "b", 2))))
@@ -45,9 +44,7 @@ func TestSavepoints(t *testing.T) {
 				require.NoError(t, err)
 				return k.SetRows(t, tt.Ref(), set, tt.Schema())
 			}
-			if flush {
-				require.Equal(t, texts(person(3, "c", 3)), look())
-			}
+			require.Equal(t, texts(person(3, "c", 3)), look())
 			require.NoError(t, tx.RollbackTo(one))
 			require.ErrorIs(t, tx.RollbackTo(two), warehouse.ErrNoMark)
 			require.NoError(t, tt.Append(ctx, rowsOf(people(), person(3, "again", 3))))
@@ -89,8 +86,7 @@ func TestRollbackRemovesFiles(t *testing.T) {
 	before := k.FS.Counters().Creates.Load()
 	_, err := k.TryDo(id, func(tt *warehouse.TxTable) error {
 		require.NoError(t, tt.Append(ctx, rowsOf(people(), person(1, "a", 1))))
-		_, err := tt.Live(ctx)
-		require.NoError(t, err)
+		require.NoError(t, tt.Flush(ctx))
 		return icecat.ErrNoSuchTable // any error
 	})
 	require.ErrorIs(t, err, icecat.ErrNoSuchTable)

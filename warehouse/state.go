@@ -106,6 +106,12 @@ func (s *state) suppressRow(path string, pos uint32) {
 	b.Add(pos)
 }
 
+// shareBitmaps gives the suppressed positions to a set: the next change of one copies it.
+func (s *state) shareBitmaps() map[string]*roaring.Bitmap {
+	clear(s.mine)
+	return maps.Clone(s.suppress)
+}
+
 // changed says whether the state would change the table.
 func (s *state) changed() bool {
 	return s.truncated || len(s.own) > 0 || len(s.eq) > 0 || len(s.suppress) > 0 || liveRows(s.rows, s.dead) > 0

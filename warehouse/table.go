@@ -42,9 +42,11 @@ type TxTable struct {
 
 	mu      sync.Mutex // guards everything below while Append runs in several goroutines
 	st      *state
-	spill   *spill       // a flush under way, nil when none
-	ownSet  *liveset.Set // the own files alone; nil: to be made
-	liveSet *liveset.Set // base and own writes; nil: to be made
+	spill   *spill            // a flush under way, nil when none
+	ownSet  *liveset.Set      // the own files alone; nil: to be made
+	liveSet *liveset.Set      // base and own writes; nil: to be made
+	memFile *liveset.File     // the log as it was shown last
+	shown   map[string]*moves // where rows went that were shown in a log, by the log's path
 }
 
 // tableMeta is a table's metadata and what follows from it. What it refers to is never modified: transactions share it.
@@ -229,8 +231,8 @@ func (t *TxTable) keyed() bool { return len(t.keyIDs) > 0 }
 
 func (t *TxTable) v3() bool { return t.meta.Version() >= 3 }
 
-// Live is the table as this transaction sees it. Rows in memory are written to a data file first, so that every live
-// row has a path and a position. The set stays valid, and its files readable, until the transaction ends.
+// Live is the table as this transaction sees it. A few rows in memory are a file of the set that is in memory (liveset.File.InMemory); many are
+// written to a data file first. The set stays valid, and its files readable, until the transaction ends.
 func (t *TxTable) Live(ctx context.Context) (*liveset.Set, error) {
 	if err := t.tx.usable(); err != nil {
 		return nil, err
@@ -241,8 +243,13 @@ func (t *TxTable) Live(ctx context.Context) (*liveset.Set, error) {
 }
 
 func (t *TxTable) liveLocked(ctx context.Context) (*liveset.Set, error) {
-	if err := t.flushLocked(ctx); err != nil {
+	if err := t.waitSpillLocked(ctx); err != nil {
 		return nil, err
+	}
+	if t.st.log.bytes() > sharedLogLimit {
+		if err := t.flushLocked(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if t.liveSet == nil {
 		base := t.baseSet
@@ -253,10 +260,20 @@ func (t *TxTable) liveLocked(ctx context.Context) (*liveset.Set, error) {
 		for _, o := range t.st.own {
 			ov.Add = append(ov.Add, o.file)
 		}
-		if len(ov.Add) == 0 && len(ov.Suppress) == 0 {
+		mem, err := t.memFileLocked()
+		if err != nil {
+			return nil, err
+		}
+		if mem == nil && len(ov.Add) == 0 && len(ov.Suppress) == 0 {
 			t.liveSet = base
 		} else {
-			ov.Suppress = cloneBitmaps(t.st.suppress) // the set outlives later writes
+			ov.Suppress = t.st.shareBitmaps() // the set outlives later writes
+			if mem != nil {
+				ov.Add = append(ov.Add, mem)
+				if t.st.dead != nil {
+					ov.Suppress[mem.Path] = t.st.dead.Clone()
+				}
+			}
 			t.liveSet = base.With(ov)
 		}
 	}

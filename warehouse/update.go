@@ -57,14 +57,25 @@ func (t *TxTable) update(ctx context.Context, olds []RowRef, news arrow.RecordBa
 
 // checkReplaced refuses a new key that a live row has, other than the row it replaces and those replaced before it.
 func (t *TxTable) checkReplaced(ctx context.Context, olds []RowRef, rec arrow.RecordBatch, keys [][]byte) error {
-	place := make(map[RowRef]int, len(olds))
-	for i, o := range olds {
-		place[o] = i
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.waitSpillLocked(ctx); err != nil {
 		return err
+	}
+	place := make(map[RowRef]int, len(olds))
+	for i, o := range olds {
+		h, err := t.hitLocked(i, o)
+		if err != nil {
+			return err
+		}
+		place[RowRef{h.File.File.Path, h.Pos}] = i
+	}
+	for i, k := range keys {
+		if row, live := t.logFindLocked(k); live {
+			if j, replaced := place[RowRef{t.st.log.path(), uint32(row)}]; !replaced || j > i {
+				return t.duplicate(rec, t.keyCols, i)
+			}
+		}
 	}
 	hits, err := t.findFilesLocked(ctx, keys)
 	if err != nil {
@@ -120,11 +131,10 @@ func (t *TxTable) suppressOlds(ctx context.Context, olds []RowRef) ([]int64, err
 		if !b.CheckedAdd(o.Pos) {
 			return nil, ErrDuplicateTarget
 		}
-		f := t.baseSet.File(o.Path)
-		if f == nil || t.st.truncated {
-			f = t.ownSetLocked().File(o.Path)
+		var err error
+		if hits[i], err = t.hitLocked(i, o); err != nil {
+			return nil, err
 		}
-		hits[i] = liveset.Hit{KeyOrdinal: i, File: f, Pos: o.Pos}
 	}
 	for p, b := range byPath {
 		live, err := t.liveAtLocked(p, b)
@@ -141,7 +151,9 @@ func (t *TxTable) suppressOlds(ctx context.Context, olds []RowRef) ([]int64, err
 	}
 	t.touched()
 	for p, b := range byPath {
-		t.st.suppressAt(p, b)
+		if err := t.suppressLocked(p, b); err != nil {
+			return nil, err
+		}
 	}
 	return rowIDs, nil
 }

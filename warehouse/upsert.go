@@ -176,6 +176,8 @@ func (t *TxTable) pushLocked(ctx context.Context, rec arrow.RecordBatch, keys []
 	}
 	t.st.rows = t.st.log.rows
 	if keys != nil {
+		t.st.log.keyMu.Lock()
+		defer t.st.log.keyMu.Unlock()
 		for i, r := range rows {
 			t.st.log.keys.put(keys[r], first+int32(i))
 		}

@@ -38,8 +38,8 @@ func TestManySmallAppendsAreOneFile(t *testing.T) {
 				if err := tt.Append(ctx, rowsOf(people(), person((i*7919)%n, "x", i))); err != nil {
 					return err
 				}
-				if i == n/2 { // a SELECT in between makes a file of its own, which Commit joins
-					if _, err := tt.Live(ctx); err != nil {
+				if i == n/2 { // a file of its own, which Commit joins
+					if err := tt.Flush(ctx); err != nil {
 						return err
 					}
 				}
@@ -78,8 +78,7 @@ func TestUpsert(t *testing.T) {
 			// once more, on rows of this transaction: in memory, then in a file
 			_, err = tt.Upsert(ctx, rowsOf(people(), person(4, "D", 40)), warehouse.Replace)
 			require.NoError(t, err)
-			_, err = tt.Live(ctx)
-			require.NoError(t, err)
+			require.NoError(t, tt.Flush(ctx))
 			_, err = tt.Upsert(ctx, rowsOf(people(), person(4, "DD", 44)), warehouse.Replace)
 			require.NoError(t, err)
 			res, err = tt.Upsert(ctx, rowsOf(people(), person(1, "no", 0), person(5, "e", 5), person(5, "no", 0)), warehouse.DoNothing)
@@ -224,13 +223,12 @@ func TestConstraints(t *testing.T) {
 		require.Equal(t, "Key (id)=(3) already exists.", dup.Detail())
 		require.NoError(t, tt.Append(ctx, rowsOf(people(), person(3, "c", 3)))) // the failed batches left nothing
 		require.ErrorAs(t, tt.Append(ctx, rowsOf(people(), person(3, "x", 1))), &dup)
-		_, err := tt.Live(ctx)
-		require.NoError(t, err)
+		require.NoError(t, tt.Flush(ctx))
 		require.ErrorAs(t, tt.Append(ctx, rowsOf(people(), person(3, "x", 1))), &dup) // now it is in a file
 		var null *warehouse.NotNullError
 		require.ErrorAs(t, tt.Append(ctx, rowsOf(people(), []any{nil, "x", 1})), &null)
 		require.Equal(t, "id", null.Column)
-		_, err = tt.DeleteKeys(ctx, keyBatch(tt, 1))
+		_, err := tt.DeleteKeys(ctx, keyBatch(tt, 1))
 		require.NoError(t, err)
 		return tt.Append(ctx, rowsOf(people(), person(1, "new", 1))) // its key is free again
 	})
