@@ -79,9 +79,12 @@ func (a *alteration) newColumnValues(ctx context.Context, f *alteredField, d pgs
 		if c.Default, err = a.checkDefault(ctx, f, d.Default); err != nil {
 			return err
 		}
-		constant, ok, err := a.constantDefault(ctx, f, c.Default)
-		if err != nil {
-			return err
+		var constant any
+		ok := c.Default == ""
+		if !ok {
+			if constant, ok, err = a.constantDefault(ctx, f, c.Default); err != nil {
+				return err
+			}
 		}
 		switch {
 		case ok && constant == nil: // DEFAULT NULL
@@ -188,6 +191,10 @@ func (a *alteration) alterType(ctx context.Context, x *pgsql.AlterAction) error 
 	if err != nil {
 		return located(err, x.Def.Loc)
 	}
+	if f.retyped {
+		return pgerr.Newf(pgerr.FeatureNotSupported, "cannot alter type of column \"%s\" twice", f.Name)
+	}
+	f.retyped = true
 	same := f.oid == x.Def.Type && f.mod == x.Def.Mod
 	if same && x.Using == "" {
 		return nil

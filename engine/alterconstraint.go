@@ -188,3 +188,31 @@ func (a *alteration) renameConstraint(old, now string) error {
 	a.def.addCheck(c)
 	return nil
 }
+
+// recheck reads the CHECK constraints of columns that got another type again, as PostgreSQL does: their operators may be others now, or none,
+// and the rows may not satisfy them any more.
+func (a *alteration) recheck(ctx context.Context) error {
+	for i, c := range a.def.checks {
+		if slices.Contains(a.checks, c.Name) || !slices.ContainsFunc(pgsql.ExprColumns(c.Expr), a.wasRetyped) {
+			continue
+		}
+		// Its literals keep the types that they have: PostgreSQL reads the condition as it prints it.
+		if full, _, ok := pgsql.ShownExpr(a.old, c.Expr, 0); ok {
+			c.Expr = full
+		}
+		if err := pgsql.CheckCondition(a.relation(), c.Expr, &resolver{ctx: ctx, s: a.s}); err != nil {
+			e := pgerr.As(a.s.sqlError(ctx, err))
+			return e.WithPosition(0)
+		}
+		a.def.checks[i] = c
+		if !c.NotValid {
+			a.checks = append(a.checks, c.Name)
+		}
+	}
+	return nil
+}
+
+func (a *alteration) wasRetyped(column string) bool {
+	f, err := a.column(column)
+	return err == nil && f.retyped
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/iceberg-go"
 
 	"github.com/nordisk/skade-pg/engine/pgsql"
+	"github.com/nordisk/skade-pg/internal/pgerr"
 )
 
 // constantDefault and metadataDefault evaluate a default that is the same for every row, as metadata keeps defaults: Iceberg's JSON single-value
@@ -38,6 +39,15 @@ func (s *session) metadataDefault(ctx context.Context, f iceberg.NestedField, oi
 	return v, ok, err
 }
 
+// keptDefault is metadataDefault of a DEFAULT that no row takes yet: one that is no value of its column is INSERT's error, as in PostgreSQL.
+func (s *session) keptDefault(ctx context.Context, f iceberg.NestedField, oid uint32, mod int32, expr string) (v any, ok bool, err error) {
+	v, ok, err = s.metadataDefault(ctx, f, oid, mod, expr)
+	if e := pgerr.As(s.sqlError(ctx, err)); e != nil && strings.HasPrefix(string(e.Code), "22") {
+		return nil, false, nil
+	}
+	return v, ok, err
+}
+
 // writeDefault keeps a column's write-default (format 3) what its DEFAULT is, for the writers of other engines.
 func (a *alteration) writeDefault(ctx context.Context, f *alteredField) error {
 	f.WriteDefault = nil
@@ -45,7 +55,7 @@ func (a *alteration) writeDefault(ctx context.Context, f *alteredField) error {
 	if a.version() < 3 || expr == "" {
 		return nil
 	}
-	v, ok, err := a.constantDefault(ctx, f, expr)
+	v, ok, err := a.s.keptDefault(ctx, f.NestedField, f.oid, f.mod, expr)
 	if err == nil && ok {
 		f.WriteDefault = v
 	}

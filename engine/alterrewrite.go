@@ -104,6 +104,9 @@ func (a *alteration) withoutDropped(aliases []string) []string {
 
 // apply is finish without the views.
 func (a *alteration) apply(ctx context.Context) error {
+	if err := a.recheck(ctx); err != nil {
+		return err
+	}
 	set, err := a.t.Live(ctx)
 	if err != nil {
 		return err
@@ -282,7 +285,7 @@ func (a *alteration) rewriteRows(ctx context.Context, updates []table.Update) er
 	if err := a.change(ctx, updates); err != nil {
 		return err
 	}
-	a.s.guard(a.t)
+	defer a.computeOnly()()
 	as := a.t.ArrowSchema()
 	err = d.eachBatch(ctx, func(rec arrow.RecordBatch) error {
 		olds, err := rowRefs(rec, d.files)
@@ -305,6 +308,23 @@ func (a *alteration) rewriteRows(ctx context.Context, updates []table.Update) er
 		return a.duplicateKey(dup.Columns, dup.Values)
 	}
 	return a.s.sqlError(ctx, err)
+}
+
+// computeOnly gives the table a guard that computes generated columns and checks nothing: old rows need not satisfy a constraint that is NOT VALID,
+// and the others are checked when they are rewritten. done leaves the table without a guard.
+func (a *alteration) computeOnly() (done func()) {
+	g := a.s.newRowGuard(a.t, nil)
+	if g != nil {
+		g.spec.Checks = nil
+		if len(g.spec.Generated) == 0 {
+			g = nil
+		}
+	}
+	if a.s.tx.guards == nil {
+		a.s.tx.guards = map[*warehouse.TxTable]tableGuard{}
+	}
+	a.s.setGuard(a.t, g, -1)
+	return func() { a.s.setGuard(a.t, nil, -1) }
 }
 
 // checkNewRows checks the constraints that old rows have to satisfy, on the table as it is now.

@@ -58,6 +58,8 @@ type alteredField struct {
 	rewrite bool
 	expr    string
 	loc     int
+	// retyped: its type was changed; a statement changes one once.
+	retyped bool
 	// nextval is the expression that gives old rows their numbers in a new serial or identity column.
 	nextval string
 }

@@ -70,12 +70,15 @@ func (n *newTable) relation(u *pgsql.CreateTable) *pgsql.Relation {
 	return rel
 }
 
-// checkDefault checks a column's default and gives its text as it is stored.
+// checkDefault checks a column's default and gives its text as it is stored; "" for NULL.
 func (s *session) checkDefault(ctx context.Context, rel *pgsql.Relation, col int) (string, error) {
 	r := &resolver{ctx: ctx, s: s}
 	c := rel.Columns[col]
 	if err := pgsql.CheckDefault(pgsql.ColumnDef{Name: c.Name, Type: c.Type, Mod: c.Mod, Default: c.Default}, r); err != nil {
 		return "", s.sqlError(ctx, err)
+	}
+	if pgsql.IsNullLiteral(c.Default) {
+		return "", nil
 	}
 	return pgsql.StoredExpr(nil, c.Default, r)
 }

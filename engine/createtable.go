@@ -109,7 +109,7 @@ func (n *newTable) writeDefaults(ctx context.Context, s *session) error {
 			continue
 		}
 		oid, mod := pgtype.FromIceberg(*f, n.props)
-		v, ok, err := s.metadataDefault(ctx, *f, oid, mod, expr)
+		v, ok, err := s.keptDefault(ctx, *f, oid, mod, expr)
 		if err != nil {
 			return err
 		}

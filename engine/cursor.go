@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nordisk/skade-pg/catalog"
@@ -22,10 +23,14 @@ type cursor struct {
 	made   time.Time
 	pos    int64
 	cut    *catalog.Cut // that it reads, when the transaction has moved on
+	nth    int          // in the transaction: ROLLBACK TO ends those that came after the savepoint
 }
 
 // declare runs DECLARE. Cursors go forward only: DuckDB streams do.
-func (s *session) declare(b binding, u *pgsql.Declare) error {
+//
+// The query starts here, so that it reads what is there now and nothing that the transaction writes later; one that locks rows starts, as in
+// PostgreSQL, at the first FETCH. What goes wrong with its rows is FETCH's to tell.
+func (s *session) declare(ctx context.Context, w pgwire.Writer, b binding, u *pgsql.Declare) error {
 	if !s.tx.explicit && !u.Hold {
 		return pgerr.New(pgerr.NoActiveSQLTransaction, "DECLARE CURSOR can only be used in transaction blocks")
 	}
@@ -50,8 +55,32 @@ func (s *session) declare(b binding, u *pgsql.Declare) error {
 	q := &queryPortal{s: s, b: binding{p: in, args: b.args, cols: cols}}
 	c := &cursor{name: u.Name, text: b.p.stmt.Text, tx: s.tx, hold: u.Hold, binary: u.Binary, made: time.Now()}
 	c.portal = &streamPortal{s: s, cols: cols, tag: selectTag, open: q.open}
+	s.tx.declared++
+	c.nth = s.tx.declared
 	s.cursors[u.Name] = c
+	if in.query.Locks != nil {
+		return nil
+	}
+	src, err := q.open(ctx, w)
+	switch e := pgerr.As(s.sqlError(ctx, err)); {
+	case err == nil:
+		c.portal.src = src
+	case e != nil && strings.HasPrefix(string(e.Code), "22"):
+		c.portal.open = func(context.Context, pgwire.Writer) (rowSource, error) { return nil, err }
+	default:
+		delete(s.cursors, u.Name)
+		return err
+	}
 	return nil
+}
+
+// dropCursorsAfter ends the transaction's cursors that were declared after the nth.
+func (s *session) dropCursorsAfter(nth int) {
+	for name, c := range s.cursors {
+		if c.tx == s.tx && c.nth > nth {
+			s.dropCursor(name)
+		}
+	}
 }
 
 func (s *session) dropCursor(name string) {

@@ -175,18 +175,11 @@ func storedSQL(sql string, lead int, cols []pgsql.RelColumn, rest int) string {
 
 // sqlToStored is the inverse of storedToSQL.
 func sqlToStored(expr string, oid uint32, mod int32) string {
-	stored, want := pgtype.DuckStorageName(oid, mod), pgtype.DuckName(oid, mod)
-	if oid == pgtype.Numeric {
-		// An expression's own scale, or PostgreSQL's text of a value, becomes the column's DECIMAL.
-		return "CAST(" + expr + " AS " + stored + ")"
-	}
-	if stored == want {
-		return expr
-	}
 	if oid == pgtype.Interval {
 		return intervalToISO + "(" + expr + ")"
 	}
-	return "CAST(" + expr + " AS " + stored + ")"
+	// Numerics have an expression's own scale, or are text; an expression that DuckDB finds to be NULL loses its type.
+	return "CAST(" + expr + " AS " + pgtype.DuckStorageName(oid, mod) + ")"
 }
 
 // dmlRows starts a DML query whose rows are read as batches. shape gives the leading and trailing columns around the target's.

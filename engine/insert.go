@@ -11,7 +11,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/nordisk/skade-pg/engine/pgsql"
-	"github.com/nordisk/skade-pg/internal/keyindex"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/pgwire"
 	"github.com/nordisk/skade-pg/sqlfuncs"
@@ -75,14 +74,14 @@ type insertOp struct {
 	ins *pgsql.Insert
 	ret *spool
 	n   int64
-	// touched holds the keys that DO UPDATE wrote: touching one again is 21000.
+	// touched holds the keys that rows of this statement have, inserted or updated: DO UPDATE of one is 21000.
 	touched map[string]struct{}
 }
 
 func (op *insertOp) write(ctx context.Context, rec arrow.RecordBatch) error {
 	oc := op.ins.OnConflict
 	switch {
-	case oc == nil:
+	case oc == nil, !oc.DoUpdate && len(op.t.Schema().IdentifierFieldIDs) == 0: // nothing to be in conflict with
 		if err := op.t.Append(ctx, rec); err != nil {
 			return err
 		}
@@ -104,150 +103,6 @@ func (op *insertOp) write(ctx context.Context, rec arrow.RecordBatch) error {
 		return nil
 	}
 	return op.doUpdate(ctx, rec)
-}
-
-// doUpdate writes a batch under ON CONFLICT DO UPDATE: rows without a live key are inserted, the others become updates of
-// the live row as the SET list says.
-func (op *insertOp) doUpdate(ctx context.Context, rec arrow.RecordBatch) error {
-	key, keyCols := keyColumns(op.t, rec)
-	defer key.Release()
-	if err := op.touch(rec, keyCols); err != nil {
-		return err
-	}
-	hits, err := op.t.FindKeys(ctx, key)
-	if err != nil {
-		return err
-	}
-	fresh := roaring.New()
-	fresh.AddRange(0, uint64(rec.NumRows()))
-	for _, h := range hits {
-		fresh.Remove(uint32(h.Ordinal))
-	}
-	var done placedRows
-	defer done.release()
-	if !fresh.IsEmpty() {
-		rows := takeRows(rec, fresh)
-		done.add(rows, fresh.ToArray())
-		if err := op.t.AppendMissing(ctx, rows); err != nil {
-			return err
-		}
-	}
-	if len(hits) > 0 {
-		if err := op.updatePairs(ctx, rec, hits, &done); err != nil {
-			return err
-		}
-	}
-	op.n += done.rows
-	if !op.ret.on || done.rows == 0 {
-		return nil
-	}
-	return op.ret.keep(done.ordered())
-}
-
-// touch refuses a key that this statement wrote before.
-func (op *insertOp) touch(rec arrow.RecordBatch, keyCols []int) error {
-	var buf []byte
-	for i := range int(rec.NumRows()) {
-		var err error
-		if buf, err = keyindex.AppendKey(buf[:0], rec, keyCols, i); err != nil {
-			return err
-		}
-		if _, again := op.touched[string(buf)]; again {
-			return affectedTwice()
-		}
-		op.touched[string(buf)] = struct{}{}
-	}
-	return nil
-}
-
-// updatePairs computes the new rows from pairs of an existing and a proposed row, and writes them.
-func (op *insertOp) updatePairs(ctx context.Context, rec arrow.RecordBatch, hits []warehouse.KeyHit, done *placedRows) error {
-	if err := op.sameCommand(hits); err != nil {
-		return err
-	}
-	locked, err := op.s.lockHits(ctx, op.t, rec, hits)
-	if err != nil {
-		return err
-	}
-	existing, err := op.readRows(ctx, hits)
-	if err != nil {
-		return err
-	}
-	defer existing.Release()
-	proposed := roaring.New()
-	for _, h := range hits {
-		proposed.Add(uint32(h.Ordinal))
-	}
-	prop := takeRows(rec, proposed)
-	defer prop.Release()
-	pairs := pairBatch(existing, prop)
-	defer pairs.Release()
-	oc := op.ins.OnConflict
-	cols := targetColumns(op.ins.Target, op.ins.Columns)
-	wrap := func(sql string) string { return storedSQL(sql, 0, cols, 1) }
-	d, err := op.s.startWrapped(ctx, op.b, oc.Update, given{0: oneBatch(pairs)}, wrap)
-	if err != nil {
-		return err
-	}
-	defer d.close()
-	at := 0
-	return d.eachBatch(ctx, func(out arrow.RecordBatch) error {
-		rows, err := conform(out, 0, op.t.ArrowSchema())
-		if err != nil {
-			return err
-		}
-		defer rows.Release()
-		keep, ok := out.Column(len(cols)).(*array.Boolean)
-		if !ok {
-			return pgerr.New(pgerr.InternalError, "condition of DO UPDATE is not boolean")
-		}
-		wanted := roaring.New()
-		var olds []warehouse.RowRef
-		var keys []string
-		var places []uint32
-		for i := range int(out.NumRows()) {
-			if keep.IsValid(i) && keep.Value(i) {
-				wanted.Add(uint32(i))
-				olds = append(olds, hits[at+i].Row)
-				keys = append(keys, locked[at+i])
-				places = append(places, uint32(hits[at+i].Ordinal))
-			}
-		}
-		at += int(out.NumRows())
-		if wanted.IsEmpty() {
-			return nil
-		}
-		news := takeRows(rows, wanted)
-		return op.s.passRows(ctx, op.t, news, func(ctx context.Context, news arrow.RecordBatch) error {
-			if !sameKeys(op.t, news, keys) {
-				if err := op.s.lockWrites(ctx, op.t, olds, news); err != nil {
-					return err
-				}
-			}
-			news.Retain()
-			done.add(news, places)
-			return updateRows(ctx, op.t, op.ins.Target, oc.Set, olds, news)
-		})
-	})
-}
-
-// sameCommand refuses to update a row that another part of the statement inserted.
-func (op *insertOp) sameCommand(hits []warehouse.KeyHit) error {
-	snap, ok := op.s.frozen[snapshotKey(op.t.Ident())]
-	if op.b.parts == nil || !ok {
-		return nil
-	}
-	for _, h := range hits {
-		if snap.set.File(h.Row.Path) == nil {
-			return affectedTwice()
-		}
-	}
-	return nil
-}
-
-func affectedTwice() error {
-	return pgerr.New(pgerr.CardinalityViolation, "ON CONFLICT DO UPDATE command cannot affect row a second time").
-		WithHint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values.")
 }
 
 // placedRows are rows that were written in another order than that of the batch they came from.
@@ -317,21 +172,26 @@ func (op *insertOp) readRows(ctx context.Context, hits []warehouse.KeyHit) (arro
 	return op.t.ReadRows(ctx, refs)
 }
 
-// keyColumns is the batch's key columns, in identifier order, and their indexes.
-func keyColumns(t *warehouse.TxTable, rec arrow.RecordBatch) (arrow.RecordBatch, []int) {
-	var idx []int
-	var fields []arrow.Field
-	var cols []arrow.Array
+// keyIndexes are the places of a table's key columns, in the schema's order.
+func keyIndexes(t *warehouse.TxTable) []int {
+	var out []int
 	for i, f := range t.Schema().Fields() {
-		for _, id := range t.Schema().IdentifierFieldIDs {
-			if f.ID == id {
-				idx = append(idx, i)
-				fields = append(fields, rec.Schema().Field(i))
-				cols = append(cols, rec.Column(i))
-			}
+		if slices.Contains(t.Schema().IdentifierFieldIDs, f.ID) {
+			out = append(out, i)
 		}
 	}
-	return array.NewRecordBatch(arrow.NewSchema(fields, nil), cols, rec.NumRows()), idx
+	return out
+}
+
+// keyColumns is the batch's key columns, in the schema's order.
+func keyColumns(t *warehouse.TxTable, rec arrow.RecordBatch) arrow.RecordBatch {
+	var fields []arrow.Field
+	var cols []arrow.Array
+	for _, i := range keyIndexes(t) {
+		fields = append(fields, rec.Schema().Field(i))
+		cols = append(cols, rec.Column(i))
+	}
+	return array.NewRecordBatch(arrow.NewSchema(fields, nil), cols, rec.NumRows())
 }
 
 // takeRows copies the chosen rows of a batch, in order.

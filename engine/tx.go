@@ -40,6 +40,8 @@ type txn struct {
 	// reads are the tables that a SERIALIZABLE transaction has read, as they were at its cut.
 	reads map[catalog.TableKey]*catalog.TableState
 	redo  *redo
+	// declared counts its cursors.
+	declared int
 }
 
 // savepoint is a place to roll back to.
@@ -52,6 +54,7 @@ type savepoint struct {
 	listens  int
 	wrote    bool
 	locks    lockmgr.Mark
+	declared int
 }
 
 // listenOp is LISTEN or UNLISTEN, done at commit.
@@ -261,7 +264,7 @@ func (s *session) transaction(ctx context.Context, w pgwire.Writer, u *pgsql.Tra
 	t := s.tx
 	switch u.Op {
 	case "savepoint":
-		sp := savepoint{name: u.Savepoint, gucLevel: len(s.gucs.saved), notifies: len(t.notifies), listens: len(t.listens), wrote: t.wrote, locks: s.owner.Mark()}
+		sp := savepoint{name: u.Savepoint, gucLevel: len(s.gucs.saved), notifies: len(t.notifies), listens: len(t.listens), wrote: t.wrote, locks: s.owner.Mark(), declared: t.declared}
 		if t.wh != nil {
 			sp.mark, sp.hasMark = t.wh.Savepoint(), true
 		}
@@ -282,6 +285,7 @@ func (s *session) transaction(ctx context.Context, w pgwire.Writer, u *pgsql.Tra
 		return "", noSavepoint(u.Savepoint)
 	}
 	sp := t.savepoints[i]
+	s.dropCursorsAfter(sp.declared)
 	if sp.hasMark {
 		if err := t.wh.RollbackTo(sp.mark); err != nil {
 			return "", fmt.Errorf("roll back to savepoint: %w", err)

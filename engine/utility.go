@@ -65,7 +65,9 @@ func (s *session) simpleCommand(b binding) (commandFunc, error) {
 	case *pgsql.Deallocate:
 		return func(context.Context, pgwire.Writer) (string, error) { return s.deallocate(u) }, nil
 	case *pgsql.Declare:
-		return func(context.Context, pgwire.Writer) (string, error) { return "DECLARE CURSOR", s.declare(b, u) }, nil
+		return func(ctx context.Context, w pgwire.Writer) (string, error) {
+			return "DECLARE CURSOR", s.declare(ctx, w, b, u)
+		}, nil
 	case *pgsql.CloseCursor:
 		return func(context.Context, pgwire.Writer) (string, error) { return s.closeCursor(u) }, nil
 	case *pgsql.Listen:

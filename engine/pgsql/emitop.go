@@ -7,12 +7,17 @@ import (
 	"github.com/nordisk/skade-pg/internal/pgtype"
 )
 
-// operTemplates write an operator by "name(left,right)"; * stands for any type. The first match counts.
+// operTemplates write an operator by "name(left,right)"; * stands for any type. The first match counts. Lists are compared behind a cast: of two
+// bare comparisons with constants DuckDB makes a BETWEEN, which it cannot run on them.
 var operTemplates = parseOperators(`
 =(jsonb,jsonb)    (skade_jsonb_key($1) = skade_jsonb_key($2))
 <>(jsonb,jsonb)   (skade_jsonb_key($1) <> skade_jsonb_key($2))
 =(*,*)            ($1 = $2)
 <>(*,*)           ($1 <> $2)
+<(anyarray,anyarray)   CAST(CAST($1 < $2 AS TINYINT) AS BOOLEAN)
+<=(anyarray,anyarray)  CAST(CAST($1 <= $2 AS TINYINT) AS BOOLEAN)
+>(anyarray,anyarray)   CAST(CAST($1 > $2 AS TINYINT) AS BOOLEAN)
+>=(anyarray,anyarray)  CAST(CAST($1 >= $2 AS TINYINT) AS BOOLEAN)
 <(*,*)            ($1 < $2)
 <=(*,*)           ($1 <= $2)
 >(*,*)            ($1 > $2)

@@ -3,9 +3,9 @@ package pgsql
 // macros are the functions of FuncSchema in DuckDB's SQL. DuckDB's macros are not hygienic: a parameter may be evaluated more than once.
 var macros = []string{
 	"interval_micros(a) AS skade_interval_part(a, 'us')",
-	"div(a, b) AS CASE WHEN b = 0 THEN error('skade:22012 division by zero') ELSE a // b END",
-	"mod(a, b) AS CASE WHEN b = 0 THEN error('skade:22012 division by zero') ELSE a % b END",
-	"fdiv(a, b) AS CASE WHEN b = 0 THEN error('skade:22012 division by zero') ELSE a / b END",
+	"div(a, b) AS CASE WHEN b = 0 AND a IS NOT NULL THEN error('skade:22012 division by zero') ELSE a // b END",
+	"mod(a, b) AS CASE WHEN b = 0 AND a IS NOT NULL THEN error('skade:22012 division by zero') ELSE a % b END",
+	"fdiv(a, b) AS CASE WHEN b = 0 AND a IS NOT NULL THEN error('skade:22012 division by zero') ELSE a / b END",
 	"power(a, b) AS CASE WHEN a = 0 AND b < 0 THEN error('skade:2201F zero raised to a negative power is undefined') " +
 		"WHEN a < 0 AND b <> floor(b) THEN error('skade:2201F a negative number raised to a non-integer power yields a complex result') ELSE pow(a, b) END",
 	"ln(a) AS CASE WHEN a = 0 THEN error('skade:2201E cannot take logarithm of zero') WHEN a < 0 THEN error('skade:2201E cannot take logarithm of a negative number') ELSE ln(a) END",
@@ -29,11 +29,11 @@ var macros = []string{
 
 	"lpad(a, n, p) AS skade_pad(a, CAST(n AS BIGINT), p, true)",
 	"rpad(a, n, p) AS skade_pad(a, CAST(n AS BIGINT), p, false)",
-	"substr2(a, p) AS substring(a, greatest(p, CAST(1 AS BIGINT)))",
-	"substr3(a, p, n) AS CASE WHEN n < 0 THEN error('skade:22011 negative substring length not allowed') " +
+	"substr2(a, p) AS CASE WHEN p IS NOT NULL THEN substring(a, greatest(p, CAST(1 AS BIGINT))) END",
+	"substr3(a, p, n) AS CASE WHEN a IS NULL OR p IS NULL OR n IS NULL THEN NULL WHEN n < 0 THEN error('skade:22011 negative substring length not allowed') " +
 		"ELSE substring(a, greatest(p, CAST(1 AS BIGINT)), greatest(least(p, CAST(1 AS BIGINT)) + n - 1, CAST(0 AS BIGINT))) END",
-	"overlay4(a, b, p, n) AS CASE WHEN p <= 0 THEN error('skade:22011 negative substring length not allowed') ELSE substring(a, CAST(1 AS BIGINT), p - 1) || b || substring(a, p + n) END",
-	"split_part(a, d, n) AS CASE WHEN n = 0 THEN error('skade:22023 field position must not be zero') WHEN d = '' THEN CASE WHEN n IN (1, -1) THEN a ELSE '' END ELSE split_part(a, d, CAST(n AS BIGINT)) END",
+	"overlay4(a, b, p, n) AS CASE WHEN p <= 0 AND a IS NOT NULL AND b IS NOT NULL AND n IS NOT NULL THEN error('skade:22011 negative substring length not allowed') ELSE substring(a, CAST(1 AS BIGINT), p - 1) || b || substring(a, p + n) END",
+	"split_part(a, d, n) AS CASE WHEN a IS NULL OR d IS NULL THEN NULL WHEN n = 0 THEN error('skade:22023 field position must not be zero') WHEN d = '' THEN CASE WHEN n IN (1, -1) THEN a ELSE '' END ELSE split_part(a, d, CAST(n AS BIGINT)) END",
 	"string_to_array(a, d) AS CASE WHEN a IS NULL THEN NULL WHEN a = '' THEN CAST([] AS VARCHAR[]) WHEN d IS NULL THEN string_split(a, '') WHEN d = '' THEN [a] ELSE string_split(a, d) END",
 	"array_to_string2(a, d) AS CASE WHEN a IS NULL OR d IS NULL THEN NULL ELSE coalesce(array_to_string(list_filter(a, lambda x: x IS NOT NULL), d), '') END",
 	"array_to_string3(a, d, n) AS CASE WHEN a IS NULL OR d IS NULL THEN NULL ELSE coalesce(array_to_string(list_filter(list_transform(a, lambda x: coalesce(x, n)), lambda x: x IS NOT NULL), d), '') END",

@@ -32,7 +32,7 @@ func (az *analyzer) onConflict(st *pg_query.InsertStmt, rel *Relation, ins *Inse
 // arbiter checks that ON CONFLICT names the key.
 func (az *analyzer) arbiter(in *pg_query.InferClause, rel *Relation) {
 	if in.Conname != "" {
-		if in.Conname != rel.Constraint || rel.Constraint == "" {
+		if in.Conname != rel.Constraint || len(rel.Key) == 0 {
 			az.fail(pgerr.UndefinedObject, -1, "constraint %q for table %q does not exist", in.Conname, rel.Name)
 		}
 		return

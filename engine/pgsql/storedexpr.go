@@ -109,6 +109,15 @@ func IsOperator(text string) bool {
 	return false
 }
 
+// IsNullLiteral reports NULL, cast to any type or to none: as a default it is no default.
+func IsNullLiteral(text string) bool {
+	n := exprNode(text)
+	for n.GetTypeCast() != nil {
+		n = n.GetTypeCast().Arg
+	}
+	return n.GetAConst().GetIsnull()
+}
+
 // exprNode parses an expression; nil when it is none.
 func exprNode(text string) *pg_query.Node {
 	stmts, err := Parse("SELECT " + text)

@@ -99,3 +99,7 @@ SELECT B'101';
 SELECT ARRAY[1.234, 5]::numeric(6,2)[], '{1.234,NULL}'::numeric(6,1)[], (ARRAY['abcdef', NULL])::varchar(3)[], array_agg(n)::numeric(4,1)[] FROM generate_series(1, 2) n;
 SELECT (ARRAY[99999])::numeric(4,2)[];
 SELECT (ARRAY['abc'])[1]::char(5) || 'x', 'abc'::char(5)::text || 'x', length('abc'::char(5)), 'ab '::bpchar = 'ab', row('ab'::char(4), true, 1.50)::text;
+-- Functions are strict: a NULL argument is NULL before any other is looked at.
+SELECT NULL::int / 0, NULL::numeric / 0, NULL::float8 / 0, NULL::int % 0, mod(NULL::numeric, 0), div(NULL::numeric, 0), NULL::interval / 0, NULL::bigint / 0::smallint, NULL::float4 / 0;
+SELECT substr(NULL, 1, -1), substr('a', NULL, -1), overlay(NULL placing 'b' from 0), overlay('a' placing NULL from 0 for 1), split_part(NULL, ',', 0), split_part('a', NULL, 0), power(NULL, -1), log(NULL::numeric, 0);
+SELECT 1 / NULL::int, 0 % NULL::int, 1.0 / NULL, power(0, NULL), substr('a', 1, NULL), split_part('a', ',', NULL);
