@@ -120,6 +120,9 @@ const PropertyMount = "skade.mount"
 // Mount returns the name of the mount that the namespace belongs to, "" for one of our own.
 func (n *NamespaceState) Mount() string { return n.Properties[PropertyMount] }
 
+// EmptyCut returns a cut of a catalog with nothing in it, which belongs to none.
+func EmptyCut() *Cut { return &Cut{s: newState()} }
+
 // Seq returns the cut's commit seq: 0 for a catalog without commits.
 func (k *Cut) Seq() uint64 { return k.s.seq }
 

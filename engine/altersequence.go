@@ -20,7 +20,7 @@ import (
 
 // findSequence is the sequence that a name means; 42P01, 42809.
 func (s *session) findSequence(ctx context.Context, n pgsql.QName) (*storedSequence, error) {
-	schemas := []string{n.Schema}
+	schemas := []string{s.schemaName(n.Schema)}
 	if n.Schema == "" {
 		schemas = s.effectivePath()
 	}
@@ -58,7 +58,7 @@ func (s *session) changeSequence(ctx context.Context, q *storedSequence, o *pgsq
 	if err != nil {
 		return err
 	}
-	st, _, err := s.gw.sequences.run(q.State).state(ctx, q)
+	st, _, err := s.sequenceRun(q).state(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (s *session) renameSequence(ctx context.Context, u *pgsql.Alter) error {
 	case "rename":
 		to[len(to)-1] = u.NewName
 	case "set schema":
-		if to, err = s.createIn(u.NewName, q.name()); err != nil {
+		if to, err = s.moveTarget(q.ident, u.NewName); err != nil {
 			return err
 		}
 		if t := s.ownerTable(q); t != nil && schemaOf(to) != schemaOf(q.ident) {
@@ -310,7 +310,7 @@ func (s *session) sequenceRow(ctx context.Context, q *storedSequence) (*sqlfuncs
 	if now, err := s.sequence(q.ident); err == nil && now != nil {
 		q = now
 	}
-	st, left, err := s.gw.sequences.run(q.State).state(ctx, q)
+	st, left, err := s.sequenceRun(q).state(ctx, q)
 	if err != nil {
 		return nil, err
 	}

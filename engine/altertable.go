@@ -93,7 +93,7 @@ func (s *session) alterTable(ctx context.Context, w pgwire.Writer, u *pgsql.Alte
 
 // alterTarget finds the table; nil without an error when there is none and IF EXISTS was given.
 func (s *session) alterTarget(ctx context.Context, w pgwire.Writer, u *pgsql.AlterTable) (*warehouse.TxTable, error) {
-	if reservedSchema(u.Name.Schema) {
+	if s.systemSchema(u.Name.Schema) {
 		return nil, pgerr.Newf(pgerr.InsufficientPrivilege, "permission denied: \"%s\" is a system catalog", u.Name.Name)
 	}
 	name := u.Name

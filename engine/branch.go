@@ -67,7 +67,7 @@ func (s *session) candidates(name string) ([]table.Identifier, error) {
 		return nil, err
 	}
 	if schema != "" {
-		return []table.Identifier{identOf(schema, rel)}, nil
+		return []table.Identifier{identOf(s.schemaName(schema), rel)}, nil
 	}
 	var out []table.Identifier
 	for _, sch := range s.effectivePath() {

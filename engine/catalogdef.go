@@ -118,7 +118,7 @@ func (v *catalogView) SequenceValue(oid uint32) (int64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	st, _, err := v.s.gw.sequences.run(q.State).state(context.Background(), q)
+	st, _, err := v.s.sequenceRun(q).state(context.Background(), q)
 	return st.Last, err == nil && st.Called
 }
 

@@ -31,6 +31,13 @@ func (v *catalogView) Info() pgcatalog.SessionInfo {
 
 func (v *catalogView) SearchPath() []string { return v.s.existingPath() }
 
+func (v *catalogView) TempSchema() (name string, oid uint32) {
+	if v.s.temp == nil {
+		return "", 0
+	}
+	return v.s.temp.name, v.s.temp.oid
+}
+
 func (v *catalogView) HasPrivilege(uint32, string, uint32, string) bool { return true }
 
 func (v *catalogView) Settings() []pgcatalog.Setting {
@@ -88,8 +95,11 @@ func (s *session) catalogSnapshot() *pgcatalog.Snapshot {
 // newCatalogSnapshot is shared by all sessions of a cut, unless the transaction has changes of its own.
 func (s *session) newCatalogSnapshot() *pgcatalog.Snapshot {
 	tx := s.readTx()
-	if tx.Changed() {
-		return s.gw.syscat.Snapshot(s.gw.objects(tx))
+	switch {
+	case tx.Changed():
+		return s.gw.syscat.Snapshot(s.gw.objects(tx, s.temp))
+	case s.temp != nil && !s.temp.Empty():
+		return s.tempSnapshot(tx)
 	}
 	seq := tx.Cut().Seq()
 	gw := s.gw
@@ -99,7 +109,7 @@ func (s *session) newCatalogSnapshot() *pgcatalog.Snapshot {
 	if snap != nil && at == seq {
 		return snap
 	}
-	snap = gw.syscat.Snapshot(gw.objects(tx)) // takes gw.mu for the roles
+	snap = gw.syscat.Snapshot(gw.objects(tx, nil)) // takes gw.mu for the roles
 	gw.mu.Lock()
 	defer gw.mu.Unlock()
 	if seq >= gw.mu.snapSeq { // an old transaction does not replace a newer one's
@@ -108,8 +118,8 @@ func (s *session) newCatalogSnapshot() *pgcatalog.Snapshot {
 	return snap
 }
 
-// objects lists what the user has, as the transaction sees it.
-func (gw *Gateway) objects(tx *warehouse.Tx) *pgcatalog.Objects {
+// objects lists what the user has, as the transaction sees it; temp is nil for what all sessions see.
+func (gw *Gateway) objects(tx *warehouse.Tx, temp *tempSchema) *pgcatalog.Objects {
 	const owner = 10
 	o := &pgcatalog.Objects{
 		Databases: []pgcatalog.Database{{OID: databaseOID, Name: gw.database, Owner: owner}},
@@ -120,6 +130,8 @@ func (gw *Gateway) objects(tx *warehouse.Tx) *pgcatalog.Objects {
 		n := pgcatalog.Namespace{Name: strings.Join(ns, "."), Owner: owner}
 		if st, err := tx.Cut().Namespace(ns); err == nil {
 			n.OID, n.Comment = st.OID, st.Properties["comment"]
+		} else if temp != nil && n.Name == temp.name {
+			n.OID = temp.oid
 		}
 		o.Namespaces = append(o.Namespaces, n)
 	}
@@ -149,6 +161,11 @@ func (gw *Gateway) objects(tx *warehouse.Tx) *pgcatalog.Objects {
 	for _, obj := range tx.Objects(sequenceKind) {
 		if rel, ok := gw.sequenceObject(tables, obj); ok {
 			o.Relations = append(o.Relations, rel)
+		}
+	}
+	if temp != nil {
+		for i := range o.Relations {
+			o.Relations[i].Temporary = o.Relations[i].Namespace == temp.name
 		}
 	}
 	return o
@@ -189,12 +206,15 @@ func viewOID(o *catalog.Object) uint32 {
 func provisionalOID(name string) uint32 {
 	h := fnv.New32a()
 	h.Write([]byte(name))
-	return 1<<27 | h.Sum32()&(1<<27-1)
+	return firstProvisionalOID | h.Sum32()&(firstTempOID-firstProvisionalOID-1)
 }
 
 func tableOID(t *warehouse.TxTable) uint32 {
 	if st := t.State(); st != nil && st.OID != 0 {
 		return st.OID
+	}
+	if oid := t.PrivateOID(); oid != 0 {
+		return oid
 	}
 	return provisionalOID(string(t.Key()))
 }

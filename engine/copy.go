@@ -274,11 +274,11 @@ func copiable(rel *pgsql.Relation, name string) error {
 
 // copyFrom runs COPY … FROM STDIN. The rows are part of the transaction: an error leaves the table as it was.
 func (s *session) copyFrom(ctx context.Context, w pgwire.Writer, u *pgsql.Copy) (int64, error) {
-	if err := s.tx.writable("COPY FROM"); err != nil {
-		return 0, err
-	}
 	into, err := s.copyTarget(ctx, u)
 	if err != nil {
+		return 0, err
+	}
+	if err := s.tx.writableTarget("COPY FROM", into.rel); err != nil {
 		return 0, err
 	}
 	waited, err := s.lockTable(ctx, into.t, lockmgr.RowExclusive, s.lockOptions())

@@ -121,21 +121,18 @@ func (n *newTable) writeDefaults(ctx context.Context, s *session) error {
 }
 
 func (s *session) createTable(ctx context.Context, w pgwire.Writer, u *pgsql.CreateTable) error {
-	if u.Temp {
-		return pgerr.New(pgerr.FeatureNotSupported, "temporary tables are not supported")
-	}
-	ident, err := s.createIn(u.Schema, u.Name)
+	ident, err := s.createWhere(u.Temp, u.Schema, u.Name)
 	if err != nil {
-		if e := pgerr.As(err); e != nil && e.Code == pgerr.InvalidSchemaName {
-			return e.WithPosition(u.Loc)
-		}
-		return err
+		return wherePosition(err, u.Loc)
 	}
 	if skip, err := s.refuseExisting(ctx, w, ident, u.IfNotExists); skip || err != nil {
 		return err
 	}
 	n := newTableOf(ident)
 	if err := n.options(u.With); err != nil {
+		return err
+	}
+	if err := s.onCommit(n, u.OnCommit); err != nil {
 		return err
 	}
 	if u, err = s.expandLikes(ctx, u, n); err != nil {
@@ -176,6 +173,14 @@ func (s *session) createTable(ctx context.Context, w pgwire.Writer, u *pgsql.Cre
 		}
 	}
 	return nil
+}
+
+// wherePosition gives an error about the schema of a new relation the position that PostgreSQL gives.
+func wherePosition(err error, loc int) error {
+	if e := pgerr.As(err); e != nil && (e.Code == pgerr.InvalidSchemaName || e.Code == pgerr.InvalidTableDefinition) {
+		return located(err, loc)
+	}
+	return err
 }
 
 // located gives an error a position when it has none.
@@ -268,9 +273,6 @@ func sameSet(a, b []string) bool {
 
 // createTableAs runs CREATE TABLE AS and SELECT INTO. WITH (primary_key = 'a, b') gives the new table a key.
 func (s *session) createTableAs(ctx context.Context, w pgwire.Writer, b binding, u *pgsql.CreateTableAs) (string, error) {
-	if u.Temp {
-		return "", pgerr.New(pgerr.FeatureNotSupported, "temporary tables are not supported")
-	}
 	in := b.p.inner
 	if u.Query.Kind == pgsql.ExecuteStmt {
 		ex, err := s.executed(ctx, b, u.Query)
@@ -285,9 +287,9 @@ func (s *session) createTableAs(ctx context.Context, w pgwire.Writer, b binding,
 	if in == nil {
 		return "", pgerr.Newf(pgerr.FeatureNotSupported, "CREATE TABLE AS %s is not supported", u.Query.Tag)
 	}
-	ident, err := s.createIn(u.Schema, u.Name)
+	ident, err := s.createWhere(u.Temp, u.Schema, u.Name)
 	if err != nil {
-		return "", err
+		return "", wherePosition(err, u.Loc)
 	}
 	if skip, err := s.refuseExisting(ctx, w, ident, u.IfNotExists); skip || err != nil {
 		return "CREATE TABLE AS", err
@@ -300,6 +302,9 @@ func (s *session) createTableAs(ctx context.Context, w pgwire.Writer, b binding,
 	pk := u.With["primary_key"]
 	delete(u.With, "primary_key")
 	if err := n.options(u.With); err != nil {
+		return "", err
+	}
+	if err := s.onCommit(n, u.OnCommit); err != nil {
 		return "", err
 	}
 	cols := make([]pgsql.RelColumn, len(in.cols))

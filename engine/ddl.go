@@ -120,12 +120,18 @@ func (s *session) ddlCommand(b binding) (commandFunc, error) {
 func (s *session) createIn(schema, name string) (table.Identifier, error) {
 	tx := s.tx.warehouseTx()
 	if schema == "" {
-		for _, sch := range s.effectivePath() {
+		if path := splitList(s.gucs.value("search_path")); len(path) > 0 && path[0] == tempAlias {
+			return identOf(s.ensureTemp().name, name), nil
+		}
+		for _, sch := range s.namedPath() {
 			if tx.NamespaceExists(strings.Split(sch, ".")) {
 				return identOf(sch, name), nil
 			}
 		}
 		return nil, pgerr.New(pgerr.InvalidSchemaName, "no schema has been selected to create in")
+	}
+	if strings.HasPrefix(schema, tempAlias) {
+		return nil, pgerr.Newf(pgerr.InvalidSchemaName, "schema \"%s\" does not exist", schema)
 	}
 	if reservedSchema(schema) {
 		return nil, pgerr.Newf(pgerr.InsufficientPrivilege, "permission denied for schema %s", schema)
@@ -241,7 +247,7 @@ func undefinedTable(n pgsql.QName) error {
 
 // findRelation finds a table, or the identifier of a view; all nil when there is neither.
 func (s *session) findRelation(ctx context.Context, n pgsql.QName) (*warehouse.TxTable, table.Identifier, error) {
-	schemas := []string{n.Schema}
+	schemas := []string{s.schemaName(n.Schema)}
 	if n.Schema == "" {
 		schemas = s.effectivePath()
 	}
@@ -298,8 +304,11 @@ func (s *session) inSchema(tx *warehouse.Tx, ns table.Identifier) []dependent {
 	for _, t := range tx.Tables() {
 		if slices.Equal(t.Ident[:len(t.Ident)-1], ns) {
 			oid := uint32(math.MaxUint32) // made in this transaction
-			if t.State != nil {
+			switch {
+			case t.State != nil:
 				oid = t.State.OID
+			case t.Own.PrivateOID() != 0:
+				oid = t.Own.PrivateOID()
 			}
 			out = append(out, dependent{label("table", t.Ident[len(t.Ident)-1]), oid, func(ctx context.Context) error { return s.dropTable(ctx, t.Ident, t.Key) }})
 		}

@@ -82,7 +82,7 @@ func dmlTarget(q *pgsql.Query) (*pgsql.Relation, string) {
 func (s *session) runDML(ctx context.Context, b binding, w pgwire.Writer) (*dmlResult, error) {
 	q := b.query()
 	target, command := dmlTarget(q)
-	if err := s.tx.writable(command); err != nil {
+	if err := s.tx.writableTarget(command, target); err != nil {
 		return nil, err
 	}
 	t, err := s.lockTargets(ctx, b, target)

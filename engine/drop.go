@@ -49,7 +49,7 @@ func (s *session) dropTable(ctx context.Context, ident table.Identifier, key cat
 func (s *session) dropSchema(ctx context.Context, w pgwire.Writer, n pgsql.QName, u *pgsql.Drop) error {
 	tx := s.tx.warehouseTx()
 	ns := strings.Split(n.Name, ".")
-	if reservedSchema(n.Name) {
+	if reservedSchema(n.Name) && !(strings.HasPrefix(n.Name, tempAlias) && !tx.NamespaceExists(ns)) {
 		return pgerr.Newf(pgerr.DependentObjectsStillExist, "cannot drop schema %s because it is required by the database system", n.Name)
 	}
 	if !tx.NamespaceExists(ns) {

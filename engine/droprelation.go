@@ -75,7 +75,7 @@ func (s *session) dropOne(ctx context.Context, t dropTarget) error {
 
 // dropTarget finds what a name means; nil without an error when there is nothing and IF EXISTS was given.
 func (s *session) dropTarget(ctx context.Context, w pgwire.Writer, n pgsql.QName, u *pgsql.Drop) (*dropTarget, error) {
-	if reservedSchema(n.Schema) {
+	if s.systemSchema(n.Schema) {
 		return nil, pgerr.Newf(pgerr.InsufficientPrivilege, "permission denied: \"%s\" is a system catalog", n.Name)
 	}
 	t, view, err := s.findRelation(ctx, n)
@@ -86,7 +86,7 @@ func (s *session) dropTarget(ctx context.Context, w pgwire.Writer, n pgsql.QName
 	case err != nil:
 		return nil, err
 	case t == nil && view == nil:
-		lost := n.Schema != "" && !s.tx.warehouseTx().NamespaceExists(strings.Split(n.Schema, "."))
+		lost := n.Schema != "" && n.Schema != tempAlias && !s.tx.warehouseTx().NamespaceExists(strings.Split(n.Schema, "."))
 		switch {
 		case u.IfExists && lost:
 			skipMissing(w, "schema", n.Schema)

@@ -79,6 +79,7 @@ type Gateway struct {
 	sequences                           *sequenceValues
 	retention                           Retention
 	upkeep                              *upkeep
+	temps                               tempNumbers
 
 	mu struct {
 		sync.Mutex

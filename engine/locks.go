@@ -153,7 +153,7 @@ func (s *session) lockView(ctx context.Context, n pgsql.QName, mode lockmgr.Mode
 
 // unpin forgets the transaction's cut, with which nothing was read or written yet.
 func (t *txn) unpin() {
-	if t.wh == nil || t.wh.Changed() {
+	if t.wh == nil || t.wh.Changed() || t.wh.PrivateChanged() {
 		return
 	}
 	if err := t.wh.Rollback(); err != nil {

@@ -70,6 +70,9 @@ func (s *session) pointPlan(ctx context.Context, b binding, k *pgsql.KeyEquality
 		return nil, err
 	}
 	s.noteRead(t)
+	if t.Private() {
+		return nil, nil
+	}
 	if st, err := s.readTx().Cut().Table(h.table); err != nil || st.Key != t.Key() {
 		return nil, nil // created, renamed or brought back by this transaction: the cut knows no table of that name, or another one
 	}

@@ -27,7 +27,7 @@ func (s *session) alter(ctx context.Context, w pgwire.Writer, u *pgsql.Alter) er
 	default:
 		return pgerr.Newf(pgerr.FeatureNotSupported, "ALTER %s is not supported", strings.ToUpper(u.What))
 	}
-	if reservedSchema(u.Name.Schema) {
+	if s.systemSchema(u.Name.Schema) {
 		return pgerr.Newf(pgerr.InsufficientPrivilege, "permission denied: \"%s\" is a system catalog", u.Name.Name)
 	}
 	name := u.Name
@@ -55,7 +55,7 @@ func (s *session) alter(ctx context.Context, w pgwire.Writer, u *pgsql.Alter) er
 		to[len(to)-1] = u.NewName
 		return s.renameRelation(ctx, t, from, to)
 	case "set schema":
-		to, err := s.createIn(u.NewName, from[len(from)-1])
+		to, err := s.moveTarget(from, u.NewName)
 		if err != nil || slices.Equal(from, to) { // the schema it is in: nothing to do, as in PostgreSQL
 			return err
 		}
@@ -210,7 +210,7 @@ func (s *session) renameViewColumn(ctx context.Context, ident table.Identifier, 
 
 // renameIndex is ALTER INDEX … RENAME TO: the only index of a table is its key's, and has the constraint's name.
 func (s *session) renameIndex(ctx context.Context, w pgwire.Writer, u *pgsql.Alter) error {
-	schemas := []string{u.Name.Schema}
+	schemas := []string{s.schemaName(u.Name.Schema)}
 	if u.Name.Schema == "" {
 		schemas = s.effectivePath()
 	}

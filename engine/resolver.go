@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	icecatalog "github.com/apache/iceberg-go/catalog"
@@ -43,17 +44,26 @@ func identOf(schema, name string) table.Identifier {
 
 func schemaOf(ident table.Identifier) string { return strings.Join(ident[:len(ident)-1], ".") }
 
-// effectivePath is search_path without what does not exist, $user resolved; pg_catalog and skade are implicit and first.
+// effectivePath is where a relation's name is looked up besides pg_catalog and skade: search_path, and before it the temporary schema.
 func (s *session) effectivePath() []string {
+	path := s.namedPath()
+	if s.temp == nil || slices.Contains(path, s.temp.name) {
+		return path
+	}
+	return append([]string{s.temp.name}, path...)
+}
+
+// namedPath is search_path with $user and pg_temp resolved; pg_catalog and skade are implicit and first.
+func (s *session) namedPath() []string {
 	var out []string
 	for _, el := range splitList(s.gucs.value("search_path")) {
 		if el == "$user" {
 			el = s.user()
 		}
-		if el == "pg_catalog" || el == "skade" {
+		if el == "pg_catalog" || el == "skade" || el == tempAlias && s.temp == nil {
 			continue
 		}
-		out = append(out, el)
+		out = append(out, s.schemaName(el))
 	}
 	return out
 }
@@ -96,14 +106,18 @@ func splitList(v string) []string {
 // ResolveRelation implements pgsql.Resolver.
 // SchemaExists implements pgsql.SchemaChecker.
 func (r *resolver) SchemaExists(name string) bool {
-	return reservedSchema(name) || r.s.readTx().NamespaceExists(strings.Split(name, "."))
+	return name != tempAlias && reservedSchema(name) || r.s.readTx().NamespaceExists(strings.Split(name, "."))
 }
 
 func (r *resolver) ResolveRelation(schema, name string) (*pgsql.Relation, error) {
 	if schema != "" {
-		return r.relation(schema, name)
+		return r.relation(r.s.schemaName(schema), name)
 	}
-	for _, sch := range append([]string{"pg_catalog", "skade"}, r.s.effectivePath()...) {
+	path := append([]string{"pg_catalog", "skade"}, r.s.namedPath()...)
+	if t := r.s.temp; t != nil && !slices.Contains(path, t.name) {
+		path = append([]string{t.name}, path...) // before pg_catalog, too
+	}
+	for _, sch := range path {
 		rel, err := r.relation(sch, name)
 		if rel != nil || err != nil {
 			return rel, err
@@ -181,7 +195,7 @@ func (s *session) readTx() *warehouse.Tx {
 	if s.tx != nil {
 		return s.tx.warehouseTx()
 	}
-	tx := s.gw.warehouse.Begin(context.Background(), warehouse.TxOptions{Cut: s.gw.catalog.Cut(), ReadOnly: true})
+	tx := s.gw.warehouse.Begin(context.Background(), warehouse.TxOptions{Cut: s.gw.catalog.Cut(), ReadOnly: true, Private: s.private()})
 	_ = tx.SetBranch(s.gucs.value("skade.branch")) // a fresh transaction has changed nothing
 	return tx
 }
@@ -364,19 +378,25 @@ func (s *session) resolveTableName(ctx context.Context, name string) (table.Iden
 			if t, ok := tx.Cut().TableByOID(oid); ok {
 				return t.Ident, nil
 			}
+			if ident := s.tempTableByOID(tx, oid); ident != nil {
+				return nil, refuseTemp(ident[1])
+			}
 		}
 	}
 	schema, rel, err := pgsql.ParseQualifiedName(name)
 	if err != nil {
 		return nil, err
 	}
-	schemas := []string{schema}
+	schemas := []string{s.schemaName(schema)}
 	if schema == "" {
 		schemas = s.effectivePath()
 	}
 	for _, sch := range schemas {
 		t, err := tx.Table(ctx, identOf(sch, rel))
 		if err == nil {
+			if t.Private() {
+				return nil, refuseTemp(rel)
+			}
 			return t.Ident(), nil
 		}
 		if !notFound(err) {

@@ -92,11 +92,11 @@ func (s *session) nextvals(ctx context.Context, oid uint32, n int, each func(int
 	if err != nil {
 		return err
 	}
-	if err := s.sequenceWritable("nextval"); err != nil {
+	if err := s.sequenceWritable("nextval", q); err != nil {
 		return err
 	}
 	last := int64(0)
-	if err := s.gw.sequences.run(q.State).next(ctx, q, n, func(v int64) { last = v; each(v) }); err != nil {
+	if err := s.sequenceRun(q).next(ctx, q, n, func(v int64) { last = v; each(v) }); err != nil {
 		return err
 	}
 	s.sequences.Lock()
@@ -109,8 +109,8 @@ func (s *session) nextvals(ctx context.Context, oid uint32, n int, each func(int
 	return nil
 }
 
-func (s *session) sequenceWritable(fn string) error {
-	if s.tx != nil && s.tx.readOnly() {
+func (s *session) sequenceWritable(fn string, q *storedSequence) error {
+	if s.tx != nil && s.tx.readOnly() && !s.isTemp(q.ident) {
 		return pgerr.Newf(pgerr.ReadOnlySQLTransaction, "cannot execute %s() in a read-only transaction", fn)
 	}
 	return nil
@@ -167,13 +167,13 @@ func (s *session) setval(ctx context.Context, oid uint32, v int64, called bool) 
 	if err != nil {
 		return err
 	}
-	if err := s.sequenceWritable("setval"); err != nil {
+	if err := s.sequenceWritable("setval", q); err != nil {
 		return err
 	}
 	if v < q.Min || v > q.Max {
 		return pgerr.Newf(pgerr.NumericValueOutOfRange, "setval: value %d is out of bounds for sequence \"%s\" (%d..%d)", v, q.name(), q.Min, q.Max)
 	}
-	if err := s.gw.sequences.run(q.State).set(ctx, q, v, called); err != nil {
+	if err := s.sequenceRun(q).set(ctx, q, v, called); err != nil {
 		return err
 	}
 	if called {
@@ -239,7 +239,7 @@ func (gw *Gateway) sequenceScalars() []duck.Scalar {
 			if err != nil {
 				return 0, false, err
 			}
-			st, _, err := gw.sequences.run(q.State).state(ctx, q)
+			st, _, err := s.sequenceRun(q).state(ctx, q)
 			return st.Last, st.Called, err
 		}),
 	}

@@ -48,6 +48,7 @@ type session struct {
 	// rowCalls serialises calls of perRow functions.
 	rowCalls  sync.Mutex
 	sequences sequenceSession
+	temp      *tempSchema // nil until the session makes something temporary
 	// frozen is what the running statement reads instead of the transaction's state; nil most of the time.
 	frozen snapshot
 	act    activity
@@ -320,7 +321,7 @@ func (s *session) Close() error {
 	s.owner.ReleaseAll()
 	s.conns.close()
 	s.releaseCat()
-	return err
+	return errors.Join(err, s.closeTemp())
 }
 
 // watch makes ctx the context of the running statement: Cancel and statement_timeout end it. done must be called.

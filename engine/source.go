@@ -383,7 +383,7 @@ func wrapScan(from string, use *pgsql.RelUse) string {
 
 // liveSet is a table's files and bitmaps: at a bound, at skade.as_of, or as the transaction sees it.
 func (s *session) liveSet(ctx context.Context, ident table.Identifier, at *pinnedState) (*liveset.Set, liveset.Ref, *iceberg.Schema, error) {
-	if asOf := s.gucs.value("skade.as_of"); at == nil && asOf != "" {
+	if asOf := s.gucs.value("skade.as_of"); at == nil && asOf != "" && !s.isTemp(ident) {
 		env := s.env(ctx)
 		st, err := sqlfuncs.TableStateAt(ctx, env, ident, &sqlfuncs.Value{OID: pgtype.Text, Text: asOf})
 		if err != nil {

@@ -133,7 +133,7 @@ func (t *txn) warehouseTx() *warehouse.Tx {
 	if t.wh == nil {
 		cut := t.s.pinCut()
 		t.wh = t.s.gw.warehouse.Begin(context.Background(), warehouse.TxOptions{
-			Cut: cut, Actor: t.s.user(), ApplicationName: t.s.gucs.value("application_name"),
+			Cut: cut, Actor: t.s.user(), ApplicationName: t.s.gucs.value("application_name"), Private: t.s.private(),
 		})
 		for i := range t.savepoints {
 			// Nothing was written before: every open savepoint is this place.
@@ -176,6 +176,9 @@ func (s *session) endTx(ctx context.Context, commit bool) error {
 	var err error
 	if commit {
 		err = s.sqlError(ctx, s.holdCursors(ctx))
+	}
+	if commit && err == nil {
+		err = s.sqlError(ctx, s.endTemp(ctx, t))
 	}
 	s.closePortals()
 	t.closeGuards()

@@ -59,7 +59,7 @@ func (s *session) simpleCommand(b binding) (commandFunc, error) {
 	case *pgsql.Set:
 		return func(_ context.Context, w pgwire.Writer) (string, error) { return s.set(w, u, b.p.stmt.Tag) }, nil
 	case *pgsql.Discard:
-		return func(context.Context, pgwire.Writer) (string, error) { return s.discard(u) }, nil
+		return func(ctx context.Context, _ pgwire.Writer) (string, error) { return s.discard(ctx, u) }, nil
 	case *pgsql.Prepare:
 		return func(ctx context.Context, _ pgwire.Writer) (string, error) { return "PREPARE", s.prepareSQL(ctx, b, u) }, nil
 	case *pgsql.Deallocate:
@@ -200,7 +200,7 @@ func (t *textSource) appendRows(_ context.Context, dst []byte, limit int) ([]byt
 func (t *textSource) close() {}
 
 // discard runs DISCARD.
-func (s *session) discard(u *pgsql.Discard) (string, error) {
+func (s *session) discard(ctx context.Context, u *pgsql.Discard) (string, error) {
 	if u.What != "all" {
 		if u.What == "plans" {
 			for _, st := range s.startup.Prepared.All() {
@@ -212,6 +212,11 @@ func (s *session) discard(u *pgsql.Discard) (string, error) {
 		if u.What == "sequences" {
 			s.sequences.forget()
 		}
+		if u.What == "temp" {
+			if err := s.discardTemp(ctx); err != nil {
+				return "", err
+			}
+		}
 		return "DISCARD " + strings.ToUpper(u.What), nil
 	}
 	if s.tx.explicit {
@@ -222,6 +227,9 @@ func (s *session) discard(u *pgsql.Discard) (string, error) {
 	}
 	s.sequences.forget()
 	s.startup.Prepared.DeleteAll()
+	if err := s.discardTemp(ctx); err != nil {
+		return "", err
+	}
 	s.tx.listens = append(s.tx.listens, listenOp{"*", false})
 	return "DISCARD ALL", s.gucs.reset("all")
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -262,7 +263,11 @@ func (s *session) sessionValue(v pgsql.SessionValue) any {
 	case pgsql.CurrentSchemas:
 		return list(s.existingPath())
 	case pgsql.CurrentSchemasAll:
-		return list(append([]string{"pg_catalog", "skade"}, s.existingPath()...))
+		path := append([]string{"pg_catalog", "skade"}, s.existingPath()...)
+		if s.temp != nil && !slices.Contains(path, s.temp.name) {
+			path = append([]string{s.temp.name}, path...)
+		}
+		return list(path)
 	case pgsql.CurrentDatabase:
 		return s.gw.database
 	case pgsql.SequenceSession:
@@ -308,7 +313,7 @@ func portOf(addr string) int32 {
 func (s *session) existingPath() []string {
 	var out []string
 	tx := s.readTx()
-	for _, sch := range s.effectivePath() {
+	for _, sch := range s.namedPath() {
 		if sch == "information_schema" || tx.NamespaceExists(strings.Split(sch, ".")) {
 			out = append(out, sch)
 		}

@@ -14,12 +14,22 @@ import (
 )
 
 func (s *session) createView(ctx context.Context, w pgwire.Writer, u *pgsql.CreateView) error {
-	if u.Temp {
-		return pgerr.New(pgerr.FeatureNotSupported, "temporary views are not supported")
-	}
-	ident, err := s.createIn(u.Schema, u.Name)
+	text, cols, err := pgsql.NormalizeView(u, &resolver{ctx: ctx, s: s})
 	if err != nil {
-		return err
+		return s.sqlError(ctx, err)
+	}
+	temp := u.Temp
+	if !temp {
+		if temp, err = s.usesTemp(ctx, text); err != nil {
+			return s.sqlError(ctx, err)
+		}
+		if temp {
+			w.Notice(notice(fmt.Sprintf("view \"%s\" will be a temporary view", u.Name)))
+		}
+	}
+	ident, err := s.createWhere(temp, u.Schema, u.Name)
+	if err != nil {
+		return wherePosition(err, u.Loc)
 	}
 	if _, err := s.table(ctx, ident); err == nil {
 		if u.Replace {
@@ -33,10 +43,6 @@ func (s *session) createView(ctx context.Context, w pgwire.Writer, u *pgsql.Crea
 	}
 	if old != nil && !u.Replace {
 		return pgerr.Newf(pgerr.DuplicateTable, "relation \"%s\" already exists", u.Name)
-	}
-	text, cols, err := pgsql.NormalizeView(u, &resolver{ctx: ctx, s: s})
-	if err != nil {
-		return s.sqlError(ctx, err)
 	}
 	v := storedView{SQL: text, Text: u.Text}
 	for _, c := range cols {

@@ -52,6 +52,7 @@ func (tx *Tx) Commit(ctx context.Context) (*catalog.Record, error) {
 	}
 	if !tx.Changed() {
 		tx.done = true
+		tx.endPrivate(ctx, true)
 		tx.w.removeFiles(tx.files, nil)
 		tx.release()
 		return nil, nil
@@ -63,6 +64,7 @@ func (tx *Tx) Commit(ctx context.Context) (*catalog.Record, error) {
 	if err != nil {
 		if errors.Is(err, catalog.ErrUnknownOutcome) {
 			tx.done = true // the files may be in a snapshot
+			tx.endPrivate(ctx, false)
 			tx.release()
 			return nil, err
 		}
@@ -72,6 +74,7 @@ func (tx *Tx) Commit(ctx context.Context) (*catalog.Record, error) {
 		return nil, errors.Join(err, tx.Rollback())
 	}
 	tx.done = true
+	tx.endPrivate(ctx, true)
 	taken := map[string]struct{}{}
 	for _, c := range commits {
 		for _, f := range c.added {

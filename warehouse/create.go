@@ -34,6 +34,9 @@ func (tx *Tx) CreateTable(ctx context.Context, c CreateTable) (*TxTable, error) 
 	if err := tx.writable(); err != nil {
 		return nil, err
 	}
+	if h := tx.hidden(c.Ident); h != nil {
+		return h.CreateTable(ctx, c)
+	}
 	if len(c.Ident) < 2 {
 		return nil, fmt.Errorf("%w: %v has no namespace", ErrInvalidTable, c.Ident)
 	}
@@ -65,6 +68,9 @@ func (tx *Tx) CreateTable(ctx context.Context, c CreateTable) (*TxTable, error) 
 		return nil, t.unwritable
 	}
 	t.st = newState(t.keyed())
+	if tx.side != nil {
+		t.oid = tx.side.opts.NewOID()
+	}
 	tx.names.tables[t.key] = t
 	tx.names.byIdent[identKey(c.Ident)] = t.key
 	tx.addOp(catalog.CreateTable{Ident: c.Ident, Metadata: meta}, t.key)
@@ -84,6 +90,9 @@ func (tx *Tx) newMetadata(c CreateTable, id uuid.UUID) (icetable.Metadata, error
 		return nil, err
 	}
 	loc := c.Location
+	if loc == "" && tx.side != nil {
+		loc = tx.side.location(id)
+	}
 	if loc == "" {
 		if loc, err = tx.w.opts.Catalog.NewTableLocation(tx.cut, c.Ident, id); err != nil {
 			return nil, fmt.Errorf("table location: %w", err)

@@ -58,6 +58,9 @@ func (tx *Tx) Tables() []TableInfo {
 			out = append(out, TableInfo{t.ident, key, t.base, t})
 		}
 	}
+	if tx.private != nil {
+		out = append(out, tx.private.tx.Tables()...)
+	}
 	slices.SortFunc(out, func(a, b TableInfo) int { return slices.Compare(a.Ident, b.Ident) })
 	return out
 }
@@ -67,6 +70,9 @@ func (tx *Tx) Tables() []TableInfo {
 func (tx *Tx) Table(ctx context.Context, ident icetable.Identifier) (*TxTable, error) {
 	if err := tx.usable(); err != nil {
 		return nil, err
+	}
+	if h := tx.hidden(ident); h != nil {
+		return h.Table(ctx, ident)
 	}
 	if key, ok := tx.names.byIdent[identKey(ident)]; ok {
 		if key == "" {
@@ -93,6 +99,9 @@ func (tx *Tx) Table(ctx context.Context, ident icetable.Identifier) (*TxTable, e
 func (tx *Tx) DropTable(ctx context.Context, ident icetable.Identifier, purge bool) error {
 	if err := tx.writable(); err != nil {
 		return err
+	}
+	if h := tx.hidden(ident); h != nil {
+		return h.DropTable(ctx, ident, purge)
 	}
 	key, created, err := tx.resolve(ident)
 	if err != nil {
@@ -131,6 +140,12 @@ func (tx *Tx) resolve(ident icetable.Identifier) (key catalog.TableKey, created 
 func (tx *Tx) RenameTable(ctx context.Context, from, to icetable.Identifier) error {
 	if err := tx.writable(); err != nil {
 		return err
+	}
+	if h := tx.hidden(from); h != nil {
+		return h.RenameTable(ctx, from, to)
+	}
+	if tx.hidden(to) != nil {
+		return fmt.Errorf("%w: a table cannot move into the private namespace %s", ErrInvalidTable, to[0])
 	}
 	t, err := tx.Table(ctx, from)
 	if err != nil {
@@ -172,6 +187,9 @@ func (tx *Tx) RenameTable(ctx context.Context, from, to icetable.Identifier) err
 func (tx *Tx) AlterTable(ctx context.Context, ident icetable.Identifier, updates ...icetable.Update) error {
 	if err := tx.writable(); err != nil {
 		return err
+	}
+	if h := tx.hidden(ident); h != nil {
+		return h.AlterTable(ctx, ident, updates...)
 	}
 	t, err := tx.Table(ctx, ident)
 	if err != nil {

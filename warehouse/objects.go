@@ -15,6 +15,9 @@ import (
 
 // NamespaceExists says whether ns exists in the transaction's view.
 func (tx *Tx) NamespaceExists(ns icetable.Identifier) bool {
+	if h := tx.hidden(ns); h != nil {
+		return len(ns) == 1
+	}
 	if n, ok := tx.names.namespaces[identKey(ns)]; ok {
 		return n != nil
 	}
@@ -38,6 +41,9 @@ func (tx *Tx) Namespaces() []icetable.Identifier {
 		if _, err := tx.cut.Namespace(ident); err != nil {
 			out = append(out, ident)
 		}
+	}
+	if tx.private != nil {
+		out = append(out, icetable.Identifier{tx.private.opts.Namespace})
 	}
 	slices.SortFunc(out, slices.Compare[[]string])
 	return out
@@ -114,6 +120,9 @@ var relationKinds = []string{KindView, KindSequence}
 
 // Object finds an object in the transaction's view. catalog.ErrNoSuchObject when there is none.
 func (tx *Tx) Object(kind string, ns icetable.Identifier, name string) (*catalog.Object, error) {
+	if h := tx.hidden(ns); h != nil {
+		return h.Object(kind, ns, name)
+	}
 	if o, ok := tx.names.objects[objectKey(kind, ns, name)]; ok {
 		if o == nil {
 			return nil, fmt.Errorf("%w: %s", catalog.ErrNoSuchObject, name)
@@ -138,6 +147,9 @@ func (tx *Tx) Objects(kind string) []*catalog.Object {
 			out = append(out, o)
 		}
 	}
+	if tx.private != nil {
+		out = append(out, tx.private.tx.Objects(kind)...)
+	}
 	slices.SortFunc(out, func(a, b *catalog.Object) int {
 		return strings.Compare(objectKey(a.Kind, a.Namespace, a.Name), objectKey(b.Kind, b.Namespace, b.Name))
 	})
@@ -152,14 +164,20 @@ func (tx *Tx) OwnObjects(kind string) []*catalog.Object {
 			out = append(out, o)
 		}
 	}
+	if tx.private != nil {
+		out = append(out, tx.private.tx.OwnObjects(kind)...)
+	}
 	return out
 }
 
 // PutObject creates an object, or replaces one when replace is set. ErrObjectAlreadyExists, ErrTableAlreadyExists for a
 // view named like a table.
-func (tx *Tx) PutObject(_ context.Context, o catalog.Object, replace bool) error {
+func (tx *Tx) PutObject(ctx context.Context, o catalog.Object, replace bool) error {
 	if err := tx.writable(); err != nil {
 		return err
+	}
+	if h := tx.hidden(o.Namespace); h != nil {
+		return h.PutObject(ctx, o, replace)
 	}
 	if !tx.NamespaceExists(o.Namespace) {
 		return fmt.Errorf("%w: %s", icecat.ErrNoSuchNamespace, strings.Join(o.Namespace, "."))
@@ -185,15 +203,24 @@ func (tx *Tx) PutObject(_ context.Context, o catalog.Object, replace bool) error
 			}
 		}
 	}
+	if tx.side != nil {
+		if o.OID == 0 {
+			o.OID = tx.side.opts.NewOID()
+		}
+		o.ChangedSeq = uint64(tx.changes.Load())
+	}
 	tx.names.objects[objectKey(o.Kind, o.Namespace, o.Name)] = &o
 	tx.addOp(catalog.PutObject{Object: o, MustNotExist: !replace}, "")
 	return nil
 }
 
 // DropObject drops an object: ErrNoSuchObject.
-func (tx *Tx) DropObject(_ context.Context, kind string, ns icetable.Identifier, name string) error {
+func (tx *Tx) DropObject(ctx context.Context, kind string, ns icetable.Identifier, name string) error {
 	if err := tx.writable(); err != nil {
 		return err
+	}
+	if h := tx.hidden(ns); h != nil {
+		return h.DropObject(ctx, kind, ns, name)
 	}
 	if _, err := tx.Object(kind, ns, name); err != nil {
 		return err

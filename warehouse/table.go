@@ -21,6 +21,7 @@ type TxTable struct {
 	tx    *Tx
 	key   catalog.TableKey
 	ident icetable.Identifier
+	oid   uint32              // of a private table
 	base  *catalog.TableState // nil for a table this transaction created
 
 	baseMeta icetable.Metadata // at the cut, or as created
@@ -204,6 +205,12 @@ func (t *TxTable) schemaName() string { return strings.Join(t.ident[:len(t.ident
 
 // State is the table at the transaction's cut, nil for a table this transaction created.
 func (t *TxTable) State() *catalog.TableState { return t.base }
+
+// Private says that the table is the session's own.
+func (t *TxTable) Private() bool { return t.tx.side != nil }
+
+// PrivateOID is a private table's OID, 0 for others.
+func (t *TxTable) PrivateOID() uint32 { return t.oid }
 
 // Key is the table's key, its uuid in lower case.
 func (t *TxTable) Key() catalog.TableKey { return t.key }

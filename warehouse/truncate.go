@@ -12,6 +12,18 @@ func (t *TxTable) Truncate(ctx context.Context) (int64, error) { return t.trunca
 // appended after it replace the table's content in one overwrite snapshot.
 func (t *TxTable) Overwrite(ctx context.Context) (int64, error) { return t.truncate(ctx, true) }
 
+// Clear removes every row of a private table, without looking at them. It says whether there was anything.
+func (t *TxTable) Clear() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.st.changed() {
+		return false
+	}
+	t.tx.changes.Add(1)
+	t.st, t.ownSet, t.liveSet = newState(t.keyed()), nil, nil
+	return true
+}
+
 func (t *TxTable) truncate(ctx context.Context, strict bool) (int64, error) {
 	if err := t.writable(); err != nil {
 		return 0, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"sync"
+	"sync/atomic"
 
 	"github.com/google/uuid"
 
@@ -20,6 +21,7 @@ type TxOptions struct {
 	ApplicationName string
 	Context         []byte // opaque, at most 64 KiB, stored with the commit
 	ReadOnly        bool
+	Private         *Private // the session's own tables; nil: it has none
 }
 
 // Tx is one transaction: a pinned cut plus its own buffered changes. It ends with Commit or Rollback, once.
@@ -38,6 +40,12 @@ type Tx struct {
 	files    []parquetio.WrittenFile // every data file written, to remove those that no snapshot took
 	extra    []string                // other files of the attempt
 	done     bool
+
+	private        *Private // the namespace that only this session has
+	privateBegin   Mark     // where the transaction began in it
+	privateVersion int64
+	side           *Private     // this is that side's transaction
+	changes        atomic.Int64 // of a private side's: counts changes
 }
 
 // Begin opens a transaction on opts.Cut (nil: the catalog's current cut).
@@ -48,7 +56,11 @@ func (w *Warehouse) Begin(_ context.Context, opts TxOptions) *Tx {
 	if opts.TxID == "" {
 		opts.TxID = uuid.NewString()
 	}
-	return &Tx{w: w, opts: opts, cut: opts.Cut, names: newNames()}
+	tx := &Tx{w: w, opts: opts, cut: opts.Cut, names: newNames()}
+	if opts.Private != nil {
+		tx.Attach(opts.Private)
+	}
+	return tx
 }
 
 // ID is the transaction id its commit will carry.
@@ -63,7 +75,7 @@ func (tx *Tx) SetContext(b []byte) { tx.opts.Context = b }
 // ReadOnly says whether writes are refused.
 func (tx *Tx) ReadOnly() bool { return tx.opts.ReadOnly }
 
-// Changed says whether Commit would commit something.
+// Changed says whether Commit would commit something, apart from the private side.
 func (tx *Tx) Changed() bool {
 	if len(tx.ops) > 0 {
 		return true
@@ -125,11 +137,12 @@ func (tx *Tx) writable() error {
 	if tx.opts.ReadOnly {
 		return ErrReadOnly
 	}
+	tx.changes.Add(1)
 	return nil
 }
 
 // Mark is a savepoint. It is valid until the transaction ends or an earlier mark is rolled back to.
-type Mark struct{ m *mark }
+type Mark struct{ m, private *mark }
 
 type mark struct {
 	names  names
@@ -160,7 +173,11 @@ func (tx *Tx) Savepoint() Mark {
 		m.shapes[t] = shape{t.ident, len(t.alters), t.tableMeta, len(t.refs), t.head, t.baseSet}
 	}
 	tx.marks = append(tx.marks, m)
-	return Mark{m}
+	mk := Mark{m: m}
+	if tx.private != nil {
+		mk.private = tx.private.tx.Savepoint().m
+	}
+	return mk
 }
 
 // RollbackTo undoes everything after the mark, which stays valid. Later marks are gone.
@@ -172,6 +189,16 @@ func (tx *Tx) RollbackTo(mk Mark) error {
 	if m == nil || m.seq >= len(tx.marks) || tx.marks[m.seq] != m {
 		return ErrNoMark
 	}
+	if tx.private != nil {
+		there := tx.privateBegin // it came after the mark
+		if mk.private != nil {
+			there = Mark{m: mk.private}
+		}
+		if err := tx.private.tx.RollbackTo(there); err != nil {
+			return err
+		}
+	}
+	tx.changes.Add(1)
 	tx.marks = tx.marks[:m.seq+1]
 	later := tx.names.tables
 	tx.names, tx.ops, tx.branch = m.names.clone(), m.ops, m.branch
@@ -199,6 +226,9 @@ func (tx *Tx) Release(mk Mark) error {
 		return ErrNoMark
 	}
 	tx.marks = tx.marks[:m.seq]
+	if tx.private != nil && mk.private != nil {
+		return tx.private.tx.Release(Mark{m: mk.private})
+	}
 	return nil
 }
 
@@ -227,6 +257,7 @@ func (tx *Tx) Rollback() error {
 		return nil
 	}
 	tx.done = true
+	tx.endPrivate(context.Background(), false)
 	tx.w.removeFiles(tx.files, nil)
 	tx.w.removePaths(tx.extra)
 	tx.release()

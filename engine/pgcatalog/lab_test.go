@@ -21,6 +21,7 @@ type testSession struct{ path []string }
 func (s *testSession) Info() SessionInfo {
 	return SessionInfo{PID: 4711, Database: "postgres", User: "postgres", SessionUser: "postgres", Version: "PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14+deb12u1) 12.2.0, 64-bit", TransactionID: 735}
 }
+func (s *testSession) TempSchema() (string, uint32)                     { return "", 0 }
 func (s *testSession) SearchPath() []string                             { return s.path }
 func (s *testSession) HasPrivilege(uint32, string, uint32, string) bool { return true }
 func (s *testSession) Settings() []Setting {

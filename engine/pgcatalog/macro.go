@@ -42,7 +42,6 @@ var macros = []macro{
 	// Expressions are stored as text.
 	simple("pg_is_in_recovery", boolT, form("false")),
 	simple("pg_is_wal_replay_paused", boolT, form("false")),
-	simple("pg_my_temp_schema", oidT, form("CAST(0 AS BIGINT)")),
 	simple("pg_is_other_temp_schema", boolT, form("false", oidT)),
 	simple("pg_get_partkeydef", textT, form("CAST(NULL AS VARCHAR)", oidT)),
 	simple("pg_get_partition_constraintdef", textT, form("CAST(NULL AS VARCHAR)", oidT)),

@@ -88,5 +88,8 @@ func (sc *scope) lookup(parts []string, find func(schema, name string) uint32) (
 	default:
 		return 0, pgerr.Newf(pgerr.SyntaxError, "improper qualified name (too many dotted names): %s", strings.Join(parts, "."))
 	}
+	if parts[0] == "pg_temp" && sc.temp != "" {
+		return find(sc.temp, parts[1]), nil
+	}
 	return find(parts[0], parts[1]), nil
 }

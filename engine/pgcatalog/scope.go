@@ -14,6 +14,7 @@ type scope struct {
 	*Snapshot
 	session Session
 	path    []string
+	temp    string // the session's temporary schema
 }
 
 // scopeOf is a session's scope; without a session nothing of the user's is visible unqualified.
@@ -22,6 +23,9 @@ func (s *Snapshot) scopeOf(session Session) *scope {
 	var path []string
 	if session != nil {
 		path = session.SearchPath()
+		if sc.temp, _ = session.TempSchema(); sc.temp != "" && !slices.Contains(path, sc.temp) {
+			sc.path = append(sc.path, sc.temp)
+		}
 	}
 	if !slices.Contains(path, "pg_catalog") {
 		sc.path = append(sc.path, "pg_catalog")

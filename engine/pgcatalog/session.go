@@ -9,6 +9,8 @@ type Session interface {
 	Info() SessionInfo
 	// SearchPath is the effective search path without the implicit pg_catalog and skade: existing schemas only.
 	SearchPath() []string
+	// TempSchema is the session's temporary schema, which is searched first of all unless SearchPath has it; "" and 0 without one.
+	TempSchema() (name string, oid uint32)
 	// HasPrivilege reports whether role (an OID) has a privilege ("SELECT", "USAGE", …) on an object of a catalog (pg_class, pg_namespace …).
 	HasPrivilege(role uint32, class string, object uint32, privilege string) bool
 	Settings() []Setting

@@ -52,6 +52,13 @@ var sessionFunctions = []function{
 		}
 		return out, nil
 	}},
+	{name: "pg_my_temp_schema", result: kOID, returns: pgtype.OID, run: func(sc *scope, _ []any) (any, error) {
+		if sc.session == nil {
+			return uint32(0), nil
+		}
+		_, oid := sc.session.TempSchema()
+		return oid, nil
+	}},
 	{name: "current_schema", result: kName, run: func(sc *scope, _ []any) (any, error) {
 		if sc.session == nil {
 			return nil, nil

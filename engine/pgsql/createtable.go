@@ -26,7 +26,7 @@ func (az *analyzer) createTable(c *pg_query.CreateStmt) *CreateTable {
 	case c.AccessMethod != "":
 		az.unsupported(c.Relation.Location, "USING access method")
 	}
-	out.OnCommit = az.onCommit(c.Oncommit, out.Temp)
+	out.OnCommit = az.onCommit(c.Oncommit, out.Temp || strings.HasPrefix(q.Schema, "pg_temp"))
 	seen := map[string]bool{}
 	for _, n := range c.TableElts {
 		switch x := n.GetNode().(type) {

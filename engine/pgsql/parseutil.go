@@ -255,7 +255,7 @@ func (az *analyzer) into(i *pg_query.IntoClause) *CreateTableAs {
 		az.unsupported(i.Rel.Location, "USING access method")
 	}
 	temp := az.persistence(i.Rel)
-	return &CreateTableAs{Schema: q.Schema, Name: q.Name, Temp: temp, OnCommit: az.onCommit(i.OnCommit, temp), Columns: stringList(i.ColNames), With: az.with(i.Options), NoData: i.SkipData, Loc: q.Loc}
+	return &CreateTableAs{Schema: q.Schema, Name: q.Name, Temp: temp, OnCommit: az.onCommit(i.OnCommit, temp || strings.HasPrefix(q.Schema, "pg_temp")), Columns: stringList(i.ColNames), With: az.with(i.Options), NoData: i.SkipData, Loc: q.Loc}
 }
 
 func (az *analyzer) persistence(v *pg_query.RangeVar) (temp bool) {
