@@ -165,6 +165,9 @@ func (r *binaryReader) Next() ([]pgcopy.Field, error) {
 		}
 	}
 	r.row++
+	if _, err := r.in.Peek(1); errors.Is(err, io.EOF) {
+		return nil, io.EOF // without the trailer, as pgx ends its data; PostgreSQL asks for none
+	}
 	count, err := r.full(2, "unexpected EOF in COPY data")
 	if err != nil {
 		return nil, err

@@ -103,6 +103,9 @@ func (s *session) runDML(ctx context.Context, b binding, w pgwire.Writer) (*dmlR
 		res, err = s.runOnce(ctx, b, t, w)
 		return err
 	})
+	if err == nil {
+		err = t.Fold(ctx)
+	}
 	return res, err
 }
 

@@ -70,13 +70,13 @@ func (s *session) pointPlan(ctx context.Context, b binding, k *pgsql.KeyEquality
 		return nil, err
 	}
 	s.noteRead(t)
-	if t.Private() {
-		return nil, nil
-	}
-	if st, err := s.readTx().Cut().Table(h.table); err != nil || st.Key != t.Key() {
-		return nil, nil // created, renamed or brought back by this transaction: the cut knows no table of that name, or another one
-	}
 	target := lookup.Target{Cut: s.readTx().Cut(), Ident: h.table, Schema: t.Schema()}
+	if t.State() == nil { // temporary, or created by this transaction
+		ref := t.Ref()
+		target.Ref = &ref
+	} else if st, err := target.Cut.Table(h.table); err != nil || st.Key != t.Key() {
+		return nil, nil // renamed or brought back by this transaction: the cut knows no table of that name, or another one
+	}
 	var changed uint64
 	cacheable := t.AtCut() && t.State() != nil && k.AsOf == nil
 	switch {

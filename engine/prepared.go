@@ -40,6 +40,8 @@ type dependency struct {
 	schema, name string
 	oid          uint32
 	schemaID     int // definitionVersion of a table, the changing seq of a view
+	// searched: the name had no schema, so that a temporary relation may hide what it meant.
+	searched bool
 }
 
 func (p *prepared) ParamOIDs() []uint32      { return p.params }

@@ -118,7 +118,11 @@ func (r *resolver) ResolveRelation(schema, name string) (*pgsql.Relation, error)
 		path = append([]string{t.name}, path...) // before pg_catalog, too
 	}
 	for _, sch := range path {
+		known := len(r.deps)
 		rel, err := r.relation(sch, name)
+		for i := range r.deps[known:] {
+			r.deps[known+i].searched = true
+		}
 		if rel != nil || err != nil {
 			return rel, err
 		}
@@ -165,6 +169,11 @@ func (r *resolver) relation(schema, name string) (*pgsql.Relation, error) {
 
 // still reports whether a name means what it meant.
 func (r *resolver) still(d dependency) bool {
+	if temp := r.s.temp; temp != nil && d.searched && d.schema != temp.name {
+		if hidden, err := r.s.exists(r.ctx, identOf(temp.name, d.name)); hidden || err != nil {
+			return false
+		}
+	}
 	ident := identOf(d.schema, d.name)
 	if t, err := r.s.table(r.ctx, ident); err == nil {
 		return tableOID(t) == d.oid && definitionVersion(t) == d.schemaID

@@ -8,7 +8,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
-	"github.com/google/uuid"
 
 	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/internal/keyindex"
@@ -27,6 +26,8 @@ type Target struct {
 	AsOf *AsOf
 	// Live, when set, is what is probed instead: a transaction's base plus its own writes. Its results are not kept.
 	Live *liveset.Set
+	// Ref is the table that Live is of when Cut does not know it: a transaction has created it.
+	Ref *liveset.Ref
 	// KeyColumns names the key; nil is the table's identifier fields in their order.
 	KeyColumns []string
 	// Schema is the schema of the rows; nil is the state's. Columns, when not nil, keeps only these of it.
@@ -69,27 +70,9 @@ type bound struct {
 // bind resolves a target.
 func bind(ctx context.Context, t Target) (*bound, error) {
 	b := &bound{}
-	var id uuid.UUID
-	state, err := t.Cut.Table(t.Ident)
+	sc, err := b.bindState(ctx, t)
 	if err != nil {
 		return nil, err
-	}
-	id = state.UUID
-	var sc *iceberg.Schema
-	if a := t.AsOf; a != nil {
-		b.ref, b.snapshot, sc = liveset.Ref{UUID: id, Metadata: a.Metadata}, a.Snapshot, a.Schema
-		if sc == nil {
-			sc = a.Metadata.CurrentSchema()
-		}
-	} else {
-		meta, err := state.Metadata(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("read table metadata: %w", err)
-		}
-		b.ref, sc = liveset.Ref{UUID: id, Metadata: meta}, meta.CurrentSchema()
-		if snap, ok := state.SnapshotID(); ok {
-			b.snapshot = &snap
-		}
 	}
 	rows := t.Schema
 	if rows == nil {
@@ -105,6 +88,34 @@ func bind(ctx context.Context, t Target) (*bound, error) {
 		return nil, fmt.Errorf("convert table schema: %w", err)
 	}
 	return b, b.bindKey(sc, t)
+}
+
+// bindState finds the table's state and its schema.
+func (b *bound) bindState(ctx context.Context, t Target) (*iceberg.Schema, error) {
+	if t.Ref != nil {
+		b.ref = *t.Ref
+		return b.ref.Metadata.CurrentSchema(), nil
+	}
+	state, err := t.Cut.Table(t.Ident)
+	if err != nil {
+		return nil, err
+	}
+	if a := t.AsOf; a != nil {
+		b.ref, b.snapshot = liveset.Ref{UUID: state.UUID, Metadata: a.Metadata}, a.Snapshot
+		if a.Schema != nil {
+			return a.Schema, nil
+		}
+		return a.Metadata.CurrentSchema(), nil
+	}
+	meta, err := state.Metadata(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read table metadata: %w", err)
+	}
+	b.ref = liveset.Ref{UUID: state.UUID, Metadata: meta}
+	if snap, ok := state.SnapshotID(); ok {
+		b.snapshot = &snap
+	}
+	return meta.CurrentSchema(), nil
 }
 
 // bindKey finds the key's columns.

@@ -148,6 +148,7 @@ func (p *Private) settle(ctx context.Context, fold bool) {
 				tx.w.opts.Logger.Debug().Err(err).Msg("fold a temporary table")
 			}
 		}
+		t.baseMeta, t.alters = t.meta, nil
 		p.folded[key] = t.st
 		t.mu.Unlock()
 	}
@@ -195,13 +196,23 @@ func (p *Private) location(id uuid.UUID) string {
 
 const (
 	// foldFiles is the number of small files from which they are put into one.
-	foldFiles = 16
+	foldFiles = 8
 	// foldDead is the share of a large file's rows, one in so many, from which the file is written anew without the dead ones.
 	foldDead = 2
 )
 
-// foldLocked puts small files into one, writes files anew that have lost many rows, and takes rows beyond sharedLogLimit out of memory. There must
-// be no savepoint.
+// Fold puts the small files of a private table into one when there are many, and writes files anew that have lost many rows. It is for the
+// end of a statement: places of rows (RowRef) do not hold after it. Savepoints keep the files that they know.
+func (t *TxTable) Fold(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.Private() || len(t.st.own) < foldFiles {
+		return nil
+	}
+	return t.foldLocked(ctx)
+}
+
+// foldLocked is Fold, and takes rows beyond sharedLogLimit out of memory.
 func (t *TxTable) foldLocked(ctx context.Context) error {
 	if err := t.waitSpillLocked(ctx); err != nil {
 		return err
@@ -261,6 +272,5 @@ func (t *TxTable) foldLocked(ctx context.Context) error {
 		st.own = own
 		t.st, t.ownSet, t.liveSet = st, nil, nil
 	}
-	t.baseMeta, t.alters = t.meta, nil
 	return nil
 }

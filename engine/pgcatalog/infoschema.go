@@ -25,21 +25,21 @@ func schemataRows(s *Snapshot, w *rows) {
 }
 
 func infoTableRows(s *Snapshot, w *rows) {
-	w.set("table_catalog", s.database()).set("is_typed", "NO")
-	w.columns("table_schema", "table_name", "table_type", "is_insertable_into", "commit_action")
+	w.set("table_catalog", s.database()).set("is_typed", "NO").set("commit_action", nil)
+	w.columns("table_schema", "table_name", "table_type", "is_insertable_into")
 	for i := range s.objects.Relations {
 		r := &s.objects.Relations[i]
 		if r.Kind == Sequence {
 			continue
 		}
-		kind, commit := "BASE TABLE", any(nil)
+		kind := "BASE TABLE"
 		switch {
+		case r.Temporary: // views, too
+			kind = "LOCAL TEMPORARY"
 		case r.Kind == View:
 			kind = "VIEW"
-		case r.Temporary:
-			kind, commit = "LOCAL TEMPORARY", "PRESERVE"
 		}
-		w.add(shown(r.Namespace), shown(r.Name), kind, yesNo(r.Kind == Table), commit)
+		w.add(shown(r.Namespace), shown(r.Name), kind, yesNo(r.Kind == Table))
 	}
 }
 
