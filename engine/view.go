@@ -29,7 +29,7 @@ func (s *session) createView(ctx context.Context, w pgwire.Writer, u *pgsql.Crea
 	}
 	ident, err := s.createWhere(temp, u.Schema, u.Name)
 	if err != nil {
-		return wherePosition(err, u.Loc)
+		return err
 	}
 	if _, err := s.table(ctx, ident); err == nil {
 		if u.Replace {

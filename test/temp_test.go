@@ -227,33 +227,40 @@ func TestTempFilesGo(t *testing.T) {
 	idle, c := g.connect(), g.connect()
 	run(t, idle, "SELECT 1")
 	require.Empty(t, g.tempFolders())
-	run(t, c, "CREATE TEMP TABLE t (id int PRIMARY KEY, n int)")
-	run(t, c, "INSERT INTO t SELECT g, 0 FROM generate_series(1, 50) g")
-	for i := range 60 {
-		run(t, c, "UPDATE t SET n = n + 1 WHERE id = $1", i%50+1)
+	run(t, c, "CREATE TEMP TABLE t (id int PRIMARY KEY, n int, pad text)")
+	run(t, c, "INSERT INTO t SELECT g, 0, 'padding ' || md5(g::text) FROM generate_series(1, 30000) g")
+	update := func(times int) {
+		for range times {
+			run(t, c, "UPDATE t SET n = n + 1 WHERE id <= 10000")
+		}
 	}
-	require.Equal(t, [][]string{{"50", "60"}}, rows(t, c, "SELECT count(*), sum(n) FROM t"))
+	update(20)
+	require.Equal(t, [][]string{{"30000", "200000"}}, rows(t, c, "SELECT count(*), sum(n) FROM t"))
 	folders := g.tempFolders()
 	require.Len(t, folders, 1)
 	require.LessOrEqual(t, dataFiles(t, folders[0]), 10)
 	run(t, c, "BEGIN")
-	for i := range 40 {
-		run(t, c, "UPDATE t SET n = n + 1 WHERE id = $1", i%50+1)
-		if i == 20 {
-			run(t, c, "SAVEPOINT s")
-		}
-	}
+	update(12)
+	run(t, c, "SAVEPOINT s")
+	update(12)
+	require.Equal(t, [][]string{{"30000", "440000"}}, rows(t, c, "SELECT count(*), sum(n) FROM t"))
 	run(t, c, "ROLLBACK TO s; COMMIT")
-	require.Equal(t, [][]string{{"50", "81"}}, rows(t, c, "SELECT count(*), sum(n) FROM t"))
+	require.Equal(t, [][]string{{"30000", "320000"}}, rows(t, c, "SELECT count(*), sum(n) FROM t"))
+	require.LessOrEqual(t, dataFiles(t, folders[0]), 10)
+	run(t, c, "BEGIN")
+	update(12)
+	run(t, c, "DELETE FROM t WHERE id > 5000")
+	run(t, c, "ROLLBACK")
+	require.Equal(t, [][]string{{"30000", "320000"}}, rows(t, c, "SELECT count(*), sum(n) FROM t"))
 	require.LessOrEqual(t, dataFiles(t, folders[0]), 10)
 	run(t, c, "TRUNCATE t")
 	require.Zero(t, dataFiles(t, folders[0]))
-	run(t, c, "INSERT INTO t VALUES (1, 1)")
-	run(t, c, "TABLE t")
+	run(t, c, "INSERT INTO t SELECT g, 0, 'padding ' || md5(g::text) FROM generate_series(1, 30000) g")
+	require.NotZero(t, dataFiles(t, folders[0]))
 	run(t, c, "DROP TABLE t")
 	require.Zero(t, dataFiles(t, folders[0]))
-	run(t, c, "CREATE TEMP TABLE t AS SELECT 1 AS a")
-	run(t, c, "TABLE t")
+	run(t, c, "CREATE TEMP TABLE t AS SELECT g, md5(g::text) FROM generate_series(1, 30000) g")
+	require.NotZero(t, dataFiles(t, folders[0]))
 	require.NoError(t, c.Close(context.Background()))
 	require.Eventually(t, func() bool { return len(g.tempFolders()) == 0 }, 10*time.Second, 5*time.Millisecond)
 

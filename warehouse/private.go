@@ -149,6 +149,7 @@ func (p *Private) settle(ctx context.Context, fold bool) {
 			}
 		}
 		t.baseMeta, t.alters = t.meta, nil
+		t.shown = nil // places of rows end with the transaction
 		p.folded[key] = t.st
 		t.mu.Unlock()
 	}
@@ -216,6 +217,9 @@ func (t *TxTable) Fold(ctx context.Context) error {
 func (t *TxTable) foldLocked(ctx context.Context) error {
 	if err := t.waitSpillLocked(ctx); err != nil {
 		return err
+	}
+	if len(t.tx.marks) == 0 && t.st.rows > 0 && liveRows(t.st.rows, t.st.dead) == 0 {
+		t.dropLogLocked()
 	}
 	if t.st.log.bytes() > sharedLogLimit {
 		if err := t.flushLocked(ctx); err != nil {
