@@ -32,10 +32,10 @@ func (v *catalogView) Info() pgcatalog.SessionInfo {
 func (v *catalogView) SearchPath() []string { return v.s.existingPath() }
 
 func (v *catalogView) TempSchema() (name string, oid uint32) {
-	if v.s.temp == nil {
+	if v.s.temp() == nil {
 		return "", 0
 	}
-	return v.s.temp.name, v.s.temp.oid
+	return v.s.temp().name, v.s.temp().oid
 }
 
 func (v *catalogView) HasPrivilege(uint32, string, uint32, string) bool { return true }
@@ -97,8 +97,8 @@ func (s *session) newCatalogSnapshot() *pgcatalog.Snapshot {
 	tx := s.readTx()
 	switch {
 	case tx.Changed():
-		return s.gw.syscat.Snapshot(s.gw.objects(tx, s.temp))
-	case s.temp != nil && !s.temp.Empty():
+		return s.gw.syscat.Snapshot(s.gw.objects(tx, s.temp()))
+	case s.temp() != nil && !s.temp().Empty():
 		return s.tempSnapshot(tx)
 	}
 	seq := tx.Cut().Seq()

@@ -47,10 +47,10 @@ func schemaOf(ident table.Identifier) string { return strings.Join(ident[:len(id
 // effectivePath is where a relation's name is looked up besides pg_catalog and skade: search_path, and before it the temporary schema.
 func (s *session) effectivePath() []string {
 	path := s.namedPath()
-	if s.temp == nil || slices.Contains(path, s.temp.name) {
+	if s.temp() == nil || slices.Contains(path, s.temp().name) {
 		return path
 	}
-	return append([]string{s.temp.name}, path...)
+	return append([]string{s.temp().name}, path...)
 }
 
 // namedPath is search_path with $user and pg_temp resolved; pg_catalog and skade are implicit and first.
@@ -60,7 +60,7 @@ func (s *session) namedPath() []string {
 		if el == "$user" {
 			el = s.user()
 		}
-		if el == "pg_catalog" || el == "skade" || el == tempAlias && s.temp == nil {
+		if el == "pg_catalog" || el == "skade" || el == tempAlias && s.temp() == nil {
 			continue
 		}
 		out = append(out, s.schemaName(el))
@@ -114,7 +114,7 @@ func (r *resolver) ResolveRelation(schema, name string) (*pgsql.Relation, error)
 		return r.relation(r.s.schemaName(schema), name)
 	}
 	path := append([]string{"pg_catalog", "skade"}, r.s.namedPath()...)
-	if t := r.s.temp; t != nil && !slices.Contains(path, t.name) {
+	if t := r.s.temp(); t != nil && !slices.Contains(path, t.name) {
 		path = append([]string{t.name}, path...) // before pg_catalog, too
 	}
 	for _, sch := range path {
@@ -169,7 +169,7 @@ func (r *resolver) relation(schema, name string) (*pgsql.Relation, error) {
 
 // still reports whether a name means what it meant.
 func (r *resolver) still(d dependency) bool {
-	if temp := r.s.temp; temp != nil && d.searched && d.schema != temp.name {
+	if temp := r.s.temp(); temp != nil && d.searched && d.schema != temp.name {
 		if hidden, err := r.s.exists(r.ctx, identOf(temp.name, d.name)); hidden || err != nil {
 			return false
 		}

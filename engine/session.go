@@ -48,7 +48,8 @@ type session struct {
 	// rowCalls serialises calls of perRow functions.
 	rowCalls  sync.Mutex
 	sequences sequenceSession
-	temp      *tempSchema // nil until the session makes something temporary
+	// ownTemp is nil until the session makes something temporary. DuckDB's threads look at it, too.
+	ownTemp atomic.Pointer[tempSchema]
 	// frozen is what the running statement reads instead of the transaction's state; nil most of the time.
 	frozen snapshot
 	act    activity

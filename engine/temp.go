@@ -81,52 +81,55 @@ const (
 
 func (n *tempNumbers) newOID() uint32 { return firstTempOID | n.oids.Add(1)&(1<<26-1) }
 
+// temp is the session's temporary schema, nil when it has none.
+func (s *session) temp() *tempSchema { return s.ownTemp.Load() }
+
 // ensureTemp makes the session's temporary schema if it has none.
 func (s *session) ensureTemp() *tempSchema {
-	if s.temp == nil {
+	if s.temp() == nil {
 		number := s.gw.temps.take()
 		name := fmt.Sprintf("pg_temp_%d", number)
-		s.temp = &tempSchema{name: name, number: number, oid: s.gw.temps.newOID(), Private: s.gw.warehouse.NewPrivate(warehouse.PrivateOptions{
+		s.ownTemp.Store(&tempSchema{name: name, number: number, oid: s.gw.temps.newOID(), Private: s.gw.warehouse.NewPrivate(warehouse.PrivateOptions{
 			Namespace: name, NewOID: s.gw.temps.newOID,
 			Dir: filepath.Join(s.gw.dir, "tmp", fmt.Sprintf("temp-%d-%d", s.startup.PID, number)),
-		}), sequences: newSequenceValues(&memorySequences{states: map[uuid.UUID]catalog.SequenceState{}})}
+		}), sequences: newSequenceValues(&memorySequences{states: map[uuid.UUID]catalog.SequenceState{}})})
 	}
 	if tx := s.tx.warehouseTx(); tx.Private() == nil {
-		tx.Attach(s.temp.Private)
+		tx.Attach(s.temp().Private)
 	}
-	return s.temp
+	return s.temp()
 }
 
 // closeTemp removes the session's temporary objects at its end.
 func (s *session) closeTemp() error {
-	if s.temp == nil {
+	if s.temp() == nil {
 		return nil
 	}
-	err := s.temp.Close()
-	s.gw.temps.give(s.temp.number)
-	s.temp = nil
+	err := s.temp().Close()
+	s.gw.temps.give(s.temp().number)
+	s.ownTemp.Store(nil)
 	return err
 }
 
 // private is the session's side of a new transaction.
 func (s *session) private() *warehouse.Private {
-	if s.temp == nil {
+	if s.temp() == nil {
 		return nil
 	}
-	return s.temp.Private
+	return s.temp().Private
 }
 
 // schemaName resolves pg_temp.
 func (s *session) schemaName(schema string) string {
-	if schema == tempAlias && s.temp != nil {
-		return s.temp.name
+	if schema == tempAlias && s.temp() != nil {
+		return s.temp().name
 	}
 	return schema
 }
 
 // isTemp says whether an identifier is in the session's temporary schema.
 func (s *session) isTemp(ident table.Identifier) bool {
-	return s.temp != nil && len(ident) == 2 && ident[0] == s.temp.name
+	return s.temp() != nil && len(ident) == 2 && ident[0] == s.temp().name
 }
 
 // tempTarget says whether a relation is a temporary table, which may be written in a read-only transaction, too.
@@ -142,7 +145,7 @@ func (s *session) tempTarget(rel *pgsql.Relation) bool {
 func (s *session) othersTemp(schema string) bool {
 	digits, ok := strings.CutPrefix(schema, "pg_temp_")
 	n, err := strconv.Atoi(digits)
-	return ok && err == nil && (s.temp == nil || n != s.temp.number) && s.gw.temps.has(n)
+	return ok && err == nil && (s.temp() == nil || n != s.temp().number) && s.gw.temps.has(n)
 }
 
 // createInTemp is where CREATE puts an object that is asked to be temporary, or whose schema is the session's temporary one; ok is
@@ -150,7 +153,7 @@ func (s *session) othersTemp(schema string) bool {
 func (s *session) createInTemp(temp bool, schema, name string) (ident table.Identifier, ok bool, err error) {
 	real := s.schemaName(schema)
 	switch {
-	case schema == tempAlias, temp && schema == "", s.temp != nil && real == s.temp.name:
+	case schema == tempAlias, temp && schema == "", s.temp() != nil && real == s.temp().name:
 		return identOf(s.ensureTemp().name, name), true, nil
 	case s.othersTemp(schema):
 		return nil, false, pgerr.New(pgerr.InvalidTableDefinition, "cannot create relations in temporary schemas of other sessions")
@@ -175,10 +178,10 @@ func (s *session) createWhere(temp bool, schema, name string) (table.Identifier,
 
 // moveTarget is where SET SCHEMA puts an object. Nothing moves into or out of temporary schemas.
 func (s *session) moveTarget(from table.Identifier, schema string) (table.Identifier, error) {
-	if s.isTemp(from) && s.schemaName(schema) == s.temp.name {
+	if s.isTemp(from) && s.schemaName(schema) == s.temp().name {
 		return from, nil
 	}
-	if schema != tempAlias && !s.othersTemp(schema) && (s.temp == nil || schema != s.temp.name) {
+	if schema != tempAlias && !s.othersTemp(schema) && (s.temp() == nil || schema != s.temp().name) {
 		to, err := s.createIn(schema, from[len(from)-1])
 		if err != nil || !s.isTemp(from) {
 			return to, err
@@ -189,14 +192,14 @@ func (s *session) moveTarget(from table.Identifier, schema string) (table.Identi
 
 // usesTemp says whether a view's query reads something temporary.
 func (s *session) usesTemp(ctx context.Context, sql string) (bool, error) {
-	if s.temp == nil {
+	if s.temp() == nil {
 		return false, nil
 	}
 	uses, err := pgsql.ViewUses(sql, &resolver{ctx: ctx, s: s})
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(uses, func(u pgsql.RelUse) bool { return u.Relation.Schema == s.temp.name }), nil
+	return slices.ContainsFunc(uses, func(u pgsql.RelUse) bool { return u.Relation.Schema == s.temp().name }), nil
 }
 
 // propOnCommit is the table property that keeps ON COMMIT of a temporary table: delete rows, or drop.
@@ -237,11 +240,11 @@ func (s *session) endTemp(ctx context.Context, t *txn) error {
 
 // discardTemp is DISCARD TEMP.
 func (s *session) discardTemp(ctx context.Context) error {
-	if s.temp == nil {
+	if s.temp() == nil {
 		return nil
 	}
 	tx := s.tx.warehouseTx()
-	ns := table.Identifier{s.temp.name}
+	ns := table.Identifier{s.temp().name}
 	for _, d := range s.inSchema(tx, ns) {
 		if err := d.drop(ctx); err != nil {
 			return err
@@ -253,7 +256,7 @@ func (s *session) discardTemp(ctx context.Context) error {
 
 // tempTableByOID finds a temporary table.
 func (s *session) tempTableByOID(tx *warehouse.Tx, oid uint32) table.Identifier {
-	if s.temp == nil || oid < firstTempOID {
+	if s.temp() == nil || oid < firstTempOID {
 		return nil
 	}
 	for _, t := range tx.Tables() {
@@ -272,7 +275,7 @@ func refuseTemp(name string) error {
 
 // tempSnapshot is the system catalogs of a session with temporary objects, kept until these or the cut change.
 func (s *session) tempSnapshot(tx *warehouse.Tx) *pgcatalog.Snapshot {
-	t, seq, version := s.temp, tx.Cut().Seq(), s.temp.Version()
+	t, seq, version := s.temp(), tx.Cut().Seq(), s.temp().Version()
 	if t.snapshot == nil || t.at != seq || t.version != version {
 		t.snapshot, t.at, t.version = s.gw.syscat.Snapshot(s.gw.objects(tx, t)), seq, version
 	}
@@ -293,13 +296,13 @@ func (s *session) onCommit(n *newTable, what string) error {
 
 // systemSchema says whether a schema is reserved and not the session's temporary one.
 func (s *session) systemSchema(schema string) bool {
-	return reservedSchema(schema) && schema != tempAlias && (s.temp == nil || schema != s.temp.name)
+	return reservedSchema(schema) && schema != tempAlias && (s.temp() == nil || schema != s.temp().name)
 }
 
 // sequenceRun is where a sequence's values are drawn from: in memory for a temporary one.
 func (s *session) sequenceRun(q *storedSequence) *sequenceRun {
 	if s.isTemp(q.ident) {
-		return s.temp.sequences.run(q.State)
+		return s.temp().sequences.run(q.State)
 	}
 	return s.gw.sequences.run(q.State)
 }

@@ -264,8 +264,8 @@ func (s *session) sessionValue(v pgsql.SessionValue) any {
 		return list(s.existingPath())
 	case pgsql.CurrentSchemasAll:
 		path := append([]string{"pg_catalog", "skade"}, s.existingPath()...)
-		if s.temp != nil && !slices.Contains(path, s.temp.name) {
-			path = append([]string{s.temp.name}, path...)
+		if s.temp() != nil && !slices.Contains(path, s.temp().name) {
+			path = append([]string{s.temp().name}, path...)
 		}
 		return list(path)
 	case pgsql.CurrentDatabase:

@@ -8,6 +8,9 @@
 // At Commit every changed table gets one snapshot: data files, delete files (position deletes on format v2, deletion
 // vectors on v3), manifests, and a manifest list made in the catalog's serial point on the newest base.
 //
+// A [Private] is the tables and objects of one session: a namespace that its transactions have besides the catalog's, and that no
+// catalog knows.
+//
 // # Invariants
 //
 //  1. C1, C3: nothing of a transaction is visible before its catalog record, everything after; every file the record

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	icetable "github.com/apache/iceberg-go/table"
 	"github.com/google/uuid"
 
 	"github.com/nordisk/skade-pg/catalog"
+	"github.com/nordisk/skade-pg/internal/parquetio"
 	"github.com/nordisk/skade-pg/internal/storeio"
 )
 
@@ -165,17 +167,13 @@ func (p *Private) collect() {
 		}
 	}
 	tx.mu.Lock()
-	if len(tx.files) > len(used) {
-		kept := tx.files[:0:0]
-		for _, f := range tx.files {
-			if _, ok := used[f.DataFile.FilePath()]; ok {
-				kept = append(kept, f)
-			}
-		}
-		tx.w.removeFiles(tx.files, used)
-		tx.files = kept
-	}
+	all := tx.files
+	tx.files = slices.DeleteFunc(slices.Clone(all), func(f parquetio.WrittenFile) bool {
+		_, ok := used[f.DataFile.FilePath()]
+		return !ok
+	})
 	tx.mu.Unlock()
+	tx.w.removeFiles(all, used)
 	for key, dir := range p.dirs {
 		if tx.names.tables[key] != nil {
 			continue
