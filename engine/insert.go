@@ -40,13 +40,20 @@ func (s *session) eachInserted(ctx context.Context, b binding, t *warehouse.TxTa
 		return err
 	}
 	defer d.close()
-	return d.eachBatch(ctx, func(rec arrow.RecordBatch) error {
+	pass := func(ctx context.Context, rows arrow.RecordBatch) error { return s.passRows(ctx, t, rows, f) }
+	all := &gather{schema: as}
+	defer all.drop()
+	err = d.eachBatch(ctx, func(rec arrow.RecordBatch) error {
 		rows, err := conform(rec, 0, as)
 		if err != nil {
 			return err
 		}
-		return s.passRows(ctx, t, rows, f)
+		return all.add(ctx, rows, pass)
 	})
+	if err != nil {
+		return err
+	}
+	return all.flush(ctx, pass)
 }
 
 // passRows takes over rows, completes and checks them before f looks at them: ON CONFLICT and RETURNING see generated columns, and a row that

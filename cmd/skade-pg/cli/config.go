@@ -37,6 +37,7 @@ type Config struct {
 	TLSKey          string        `mapstructure:"tls-key"`
 	MaxConnections  int           `mapstructure:"max-connections"`
 	MemoryLimit     string        `mapstructure:"memory-limit"`
+	HeapLimit       string        `mapstructure:"heap-limit"`
 	Threads         int           `mapstructure:"threads"`
 	LogLevel        string        `mapstructure:"log-level"`
 	DrainSeconds    int           `mapstructure:"drain-seconds"`

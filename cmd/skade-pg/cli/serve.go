@@ -35,6 +35,7 @@ On a loopback address any user may connect without a password (trust). On any ot
 	f.String("tls-key", "", "key file of the certificate (PEM)")
 	f.Int("max-connections", 100, "connections at once")
 	f.String("memory-limit", "", "memory of all queries together, e.g. 4GB; default half of the machine's")
+	f.String("heap-limit", "640MB", "memory of everything but queries: caches, rows being written; what is cached and buffered scales with it")
 	f.Int("threads", 0, "query threads; 0 is one per core")
 	f.Duration("retain-age", engine.DefaultRetention.Age, "maintenance keeps snapshots that are younger")
 	f.Int("retain-snapshots", engine.DefaultRetention.Snapshots, "maintenance keeps this many snapshots of a table, however old")
@@ -56,6 +57,11 @@ func runServe(cmd *cobra.Command, _ []string) error {
 		return usagef("log level %q: use debug, info, warn or error", cfg.LogLevel)
 	}
 	log := zerolog.New(zerolog.ConsoleWriter{Out: cmd.ErrOrStderr(), TimeFormat: time.RFC3339, NoColor: true}).Level(level).With().Timestamp().Logger()
+	heap, err := parseBytes(cfg.HeapLimit)
+	if err != nil {
+		return err
+	}
+	limitHeap(heap)
 	ctx := cmd.Context()
 	srv, err := Start(ctx, cfg, log)
 	if err != nil {
