@@ -368,6 +368,9 @@ func (s *session) copyRows(ctx context.Context, w pgwire.Writer, u *pgsql.Copy, 
 			break
 		}
 		if err != nil {
+			if overall == 1 && rd.Line() > 0 {
+				err = rd.Locate(err)
+			}
 			return 0, err
 		}
 		if err := app.Append(fields, rd.Line()); err != nil {

@@ -187,7 +187,7 @@ func (r *binaryReader) Next() ([]pgcopy.Field, error) {
 		if err != nil {
 			if e := pgerr.As(err); e != nil {
 				e = e.WithCause(nil)
-				e.Where = "COPY, row " + itoa(r.row) + ", column " + r.names[i]
+				e.Where = "COPY " + r.table + ", line " + itoa(r.row) + ", column " + r.names[i]
 				return nil, e
 			}
 			return nil, err

@@ -17,6 +17,7 @@ import (
 	"github.com/nordisk/skade-pg/internal/pgcopy"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
+	"github.com/nordisk/skade-pg/internal/storeio"
 	"github.com/nordisk/skade-pg/pgwire"
 	"github.com/nordisk/skade-pg/warehouse"
 )
@@ -163,12 +164,12 @@ func (k *copySink) stop() {
 }
 
 // tempFile makes a file below the server's temporary folder, where DuckDB may read and write.
-func (gw *Gateway) tempFile(pattern string) (*os.File, error) {
+func (gw *Gateway) tempFile(pattern string) (*storeio.TempFile, error) {
 	dir := filepath.Join(gw.dir, "tmp")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return os.CreateTemp(dir, pattern)
+	return gw.fs.CreateTemp(dir, pattern)
 }
 
 // copyParquet spools an uploaded Parquet file, then reads it with DuckDB. The overall format is binary, or psql would change the bytes.
@@ -228,7 +229,7 @@ func (s *session) copyParquet(ctx context.Context, w pgwire.Writer, u *pgsql.Cop
 }
 
 // checkParquet looks at the magic bytes at both ends: a truncated upload lacks the last.
-func checkParquet(f *os.File) error {
+func checkParquet(f *storeio.TempFile) error {
 	st, err := f.Stat()
 	if err != nil {
 		return err

@@ -106,6 +106,8 @@ var sqlstates = []struct {
 	{parquetio.ErrMissingFile, pgerr.UndefinedFile, missingFile, "The file is named by the table's metadata but is not there; nothing was skipped."},
 	{parquetio.ErrNoFieldIDs, pgerr.DataCorrupted, "", "The file carries no Iceberg field ids and the table has no name mapping."},
 	{syscall.ENOSPC, pgerr.DiskFull, "could not write: no space left on device", "Nothing was committed."},
+	{syscall.EDQUOT, pgerr.DiskFull, "could not write: disk quota exceeded", "Nothing was committed."},
+	{syscall.EFBIG, pgerr.DiskFull, "could not write: file too large", "Nothing was committed. The limit is that of the server's process (ulimit -f) or of its file system."},
 	{syscall.EROFS, pgerr.ReadOnlySQLTransaction, "the warehouse folder is on a read-only file system", ""},
 	{os.ErrNotExist, pgerr.UndefinedFile, missingFile, "The file is named by the table's metadata but is not there; nothing was skipped."},
 	{os.ErrPermission, pgerr.InsufficientPrivilege, "the server may not write its warehouse folder", ""},

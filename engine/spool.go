@@ -15,6 +15,7 @@ import (
 
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgtype"
+	"github.com/nordisk/skade-pg/internal/storeio"
 	"github.com/nordisk/skade-pg/sqlfuncs"
 )
 
@@ -31,7 +32,7 @@ type spool struct {
 	rows    int64
 	bytes   int64
 
-	file *os.File
+	file *storeio.TempFile
 	out  *ipc.Writer // nil once the rows are read
 }
 

@@ -132,6 +132,9 @@ var errorRules = []errorRule{
 	rule("Invalid Input", `^(missing|invalid|unexpected|no argument|bad|trailing).*: `, fixed("2201B", "invalid regular expression")),
 	rule("", `Can only unnest|UNNEST`, fixed(pgerr.FeatureNotSupported, "this use of unnest is not supported")),
 	// Files. The gate lets nobody name a file, so a missing one is a damaged warehouse.
+	rule("", `No space left on device|Disk quota exceeded|File too large`, func([]string) *pgerr.Error {
+		return pgerr.New(pgerr.DiskFull, "could not write: no space left on device").WithHint("Queries spill into the folder's tmp.")
+	}),
 	rule("IO", `No files found|[Cc]annot open file|No such file`, fixed(pgerr.UndefinedFile, "a data file of the table is missing")),
 	rule("", `Parquet|parquet|TProtocol|[Tt]hrift|don't know what type|magic bytes|[Cc]orrupt|[Dd]ecompress|[Ss]nappy|ZSTD|Invalid repetition|Out of buffer`, fixed(pgerr.DataCorrupted, "a data file of the table is damaged")),
 	rule("Permission", `.`, fixed(pgerr.InsufficientPrivilege, "permission denied")),

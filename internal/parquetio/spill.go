@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
@@ -15,7 +14,7 @@ import (
 
 // spillLocked writes the buffered rows as one sorted run to a temporary file.
 func (w *Writer) spillLocked() (err error) {
-	f, err := os.CreateTemp(w.o.TempDir, "skade-run-*.arrow")
+	f, err := w.o.FS.CreateTemp(w.o.TempDir, "skade-run-*.arrow")
 	if err != nil {
 		return fmt.Errorf("spill sorted run: %w", err)
 	}

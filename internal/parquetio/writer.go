@@ -81,7 +81,7 @@ type Writer struct {
 	buf    []arrow.RecordBatch
 	bytes  int64
 	rows   int64
-	runs   []*os.File
+	runs   []*storeio.TempFile
 	out    *output
 	done   []WrittenFile
 	last   []byte // last key of the file finished before, for Unique across files

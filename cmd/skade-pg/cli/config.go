@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/viper"
 
 	"github.com/nordisk/skade-pg/catalog/mount"
+	"github.com/nordisk/skade-pg/internal/storeio"
 )
 
 // Defaults. 5442 is next to PostgreSQL's own port, without colliding with it.
@@ -46,6 +47,8 @@ type Config struct {
 	RetainDropped   time.Duration `mapstructure:"retain-dropped"`
 	// MaintenanceInterval is how often tables are maintained in the background; 0 never.
 	MaintenanceInterval time.Duration `mapstructure:"maintenance-interval"`
+	// Hooks see what changes the disk, and may make it fail: for tests.
+	Hooks *storeio.Hooks `mapstructure:"-"`
 	// URL is check's: the server to ask.
 	URL string `mapstructure:"url"`
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -62,6 +64,7 @@ func runServe(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	limitHeap(heap)
+	signal.Ignore(syscall.SIGXFSZ) // a file at its limit is an error of the statement (53100), not the end of the server
 	ctx := cmd.Context()
 	srv, err := Start(ctx, cfg, log)
 	if err != nil {

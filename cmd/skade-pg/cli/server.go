@@ -140,7 +140,7 @@ func (s *Server) fileSystem(home string) (*storeio.FS, error) {
 			return nil, usagef("allow-root %s is not a folder", r)
 		}
 	}
-	return storeio.NewFS(storeio.Options{Home: home, Roots: roots}), nil
+	return storeio.NewFS(storeio.Options{Home: home, Roots: roots, Hooks: s.cfg.Hooks}), nil
 }
 
 // wireLayers makes the layers above the catalog.
