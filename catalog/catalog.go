@@ -182,6 +182,9 @@ type Stats struct {
 	Inlined, Settled int64
 }
 
+// Now is the clock that commits get their time from: ages of commits are measured by it.
+func (c *Catalog) Now() time.Time { return c.now() }
+
 // Stats returns the counts.
 func (c *Catalog) Stats() Stats {
 	return Stats{c.counts.groups.Load(), c.counts.commits.Load(), c.counts.conflicts.Load(), c.counts.inlined.Load(), c.counts.settled.Load()}

@@ -23,12 +23,14 @@ type queue struct {
 }
 
 type waiter struct {
-	ctx  context.Context
-	req  *Request
-	rec  *Record
-	err  error
-	lead bool      // has been told, or is about to be told, to lead
-	wake chan bool // true: lead; false: rec and err are set
+	ctx context.Context
+	req *Request
+	rec *Record
+	err error
+	// staged says that the group holds something of it.
+	staged bool
+	lead   bool      // has been told, or is about to be told, to lead
+	wake   chan bool // true: lead; false: rec and err are set
 }
 
 // Commit runs one request. When it returns a record the commit is durable (C3) and visible in Cut. A request that changes
@@ -193,7 +195,9 @@ func (c *Catalog) commitGroup(ws []*waiter) (n int) {
 		w := ws[n]
 		n++
 		if w.err = w.ctx.Err(); w.err == nil {
+			before := len(g.writes)
 			w.rec, w.err = g.try(w.ctx, w.req)
+			w.staged = w.rec != nil || len(g.writes) > before
 		}
 		if w.err != nil {
 			c.counts.conflicts.Add(1)
@@ -201,7 +205,7 @@ func (c *Catalog) commitGroup(ws []*waiter) (n int) {
 	}
 	if err := g.commit(); err != nil {
 		for _, w := range ws[:n] {
-			if w.err == nil && w.rec != nil {
+			if w.err == nil && w.staged {
 				w.rec, w.err = nil, err
 			}
 		}

@@ -34,6 +34,7 @@ type state struct {
 	byKey      *btree.Map[string, *TableState]     // by TableKey
 	byOID      *btree.Map[uint32, any]             // *TableState, *NamespaceState or *Object
 	dropped    *btree.Map[string, *DroppedTable]   // by TableKey
+	feeds      *btree.Map[string, *Feed]           // by name
 }
 
 // firstOID is PostgreSQL's FirstNormalObjectId: smaller OIDs belong to the system catalogs.
@@ -48,6 +49,7 @@ func newState() *state {
 		byKey:      &btree.Map[string, *TableState]{},
 		byOID:      &btree.Map[uint32, any]{},
 		dropped:    &btree.Map[string, *DroppedTable]{},
+		feeds:      &btree.Map[string, *Feed]{},
 	}
 }
 
@@ -55,7 +57,7 @@ func newState() *state {
 func (s *state) copy() *state {
 	c := *s
 	c.namespaces, c.tables, c.objects = s.namespaces.Copy(), s.tables.Copy(), s.objects.Copy()
-	c.byKey, c.byOID, c.dropped = s.byKey.Copy(), s.byOID.Copy(), s.dropped.Copy()
+	c.byKey, c.byOID, c.dropped, c.feeds = s.byKey.Copy(), s.byOID.Copy(), s.dropped.Copy(), s.feeds.Copy()
 	return &c
 }
 

@@ -25,6 +25,7 @@ const (
 	kindTombstone = 'X'
 	kindDropped   = 'D'
 	kindSequence  = 'Q'
+	kindFeed      = 'F'
 
 	formatVersion = 1
 )

@@ -175,7 +175,7 @@ func loadState(ctx context.Context, s store.Store) (*state, error) {
 	if err != nil {
 		return nil, storeError(s, keyHead, err)
 	}
-	for _, family := range []byte{familyNamespace, familyTable, familyObject, familyDropped} {
+	for _, family := range []byte{familyNamespace, familyTable, familyObject, familyDropped, familyFeed} {
 		from := []byte{family}
 		err := store.All(ctx, s, store.RangeRequest{From: from, To: store.PrefixEnd(from)}, func(p store.Pair) error {
 			if err := st.put(p.Key, p.Value); err != nil {

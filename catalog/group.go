@@ -61,6 +61,7 @@ type attempt struct {
 	batch   *storeio.Batch
 	purges  []string
 	size    int
+	quiet   bool // it changes something that takes no seq
 }
 
 func (c *Catalog) newGroup() (*group, error) {
@@ -90,6 +91,9 @@ func (g *group) try(ctx context.Context, req *Request) (*Record, error) {
 		}
 	}
 	if len(a.entries) == 0 {
+		if a.quiet {
+			g.take(a)
+		}
 		return nil, nil
 	}
 	rec := &Record{
@@ -102,8 +106,14 @@ func (g *group) try(ctx context.Context, req *Request) (*Record, error) {
 		return nil, fmt.Errorf("%w: %d changes, about %d bytes: more than one transaction of the store holds", ErrInvalidRequest, len(a.writes), a.size)
 	}
 	a.state.seq, a.state.time = a.seq, a.time
-	g.state, g.tables = a.state, a.metas
 	g.records = append(g.records, rec)
+	g.take(a)
+	return rec, nil
+}
+
+// take makes an attempt's state and writes the group's.
+func (g *group) take(a *attempt) {
+	g.state, g.tables = a.state, a.metas
 	g.writes = append(g.writes, a.writes...)
 	g.commits = append(g.commits, a.commits...)
 	g.purges = append(g.purges, a.purges...)
@@ -111,7 +121,6 @@ func (g *group) try(ctx context.Context, req *Request) (*Record, error) {
 	for _, p := range a.batch.Paths() {
 		g.batch.Add(p)
 	}
-	return rec, nil
 }
 
 // change applies one change. A panic in a BuildFunc is its request's error: one session must not end the process.
@@ -130,7 +139,7 @@ func (a *attempt) change(ctx context.Context, ch Change) (err error) {
 
 // commit makes the group durable and visible. From here on no context is honoured.
 func (g *group) commit() error {
-	if len(g.records) == 0 {
+	if len(g.records) == 0 && len(g.writes) == 0 {
 		return nil
 	}
 	revision, err := g.persist(context.Background())

@@ -27,6 +27,7 @@ const (
 	familyFile      = 'w'
 	familyDropped   = 'd'
 	familySequence  = 'q'
+	familyFeed      = 'f'
 )
 
 // maxName bounds one part of a name in bytes, maxLevels the parts of an identifier, maxIdent all of them together.
@@ -67,6 +68,8 @@ func droppedKey(id uuid.UUID) []byte { return append([]byte{familyDropped}, id[:
 func objectKey(kind string, ns table.Identifier, name string) []byte {
 	return append([]byte{familyObject}, objectName(kind, ns, name)...)
 }
+
+func feedKey(name string) []byte { return append([]byte{familyFeed}, name...) }
 
 func recordKey(seq uint64) []byte { return binary.BigEndian.AppendUint64([]byte{familyRecord}, seq) }
 

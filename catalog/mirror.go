@@ -71,6 +71,15 @@ func (s *state) put(key, value []byte) error {
 			return fmt.Errorf("dropped table %s under another key", dotted(d.State.Ident))
 		}
 		s.dropped.Set(string(d.State.Key), d)
+	case familyFeed:
+		f, err := decodeFeed(value)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(feedKey(f.Name), key) {
+			return fmt.Errorf("feed %s under another key", f.Name)
+		}
+		s.feeds.Set(f.Name, f)
 	case keyHead[0]:
 		return s.decodeHead(value)
 	}
@@ -95,6 +104,8 @@ func (s *state) remove(key []byte) error {
 			return err
 		}
 		s.dropped.Delete(string(keyOf(id)))
+	case familyFeed:
+		s.feeds.Delete(string(key[1:]))
 	case familyObject:
 		if len(parts) < 3 {
 			return fmt.Errorf("object key of %d parts", len(parts))
@@ -156,10 +167,12 @@ func (m *mirror) run(ctx context.Context, w store.Watch) {
 func (m *mirror) apply(e store.Event) error {
 	m.mu.Lock()
 	st := m.mu.state
-	before := st.seq
+	before, first := st.seq, st.first
 	var records int
+	var quiet bool // something changed without a seq
 	for _, op := range e.Ops {
 		var err error
+		quiet = quiet || op.Key[0] == familyFeed
 		switch {
 		case op.Key[0] == familyRecord && !op.Delete:
 			records++
@@ -182,7 +195,7 @@ func (m *mirror) apply(e store.Event) error {
 		}
 	}
 	m.mu.revision = e.Revision
-	if st.seq != before {
+	if st.seq != before || st.first != first || quiet {
 		m.publishLocked()
 	}
 	close(m.mu.wake)

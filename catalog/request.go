@@ -27,7 +27,7 @@ type Request struct {
 }
 
 // Change is one of CreateNamespace, DropNamespace, UpdateNamespace, CreateTable, RegisterTable, FollowTable, UpdateTable, DropTable,
-// UndropTable, PurgeDropped, RenameTable, PutObject, DropObject, or the condition Unchanged.
+// UndropTable, PurgeDropped, RenameTable, PutObject, DropObject, ChangeFeed, or the condition Unchanged.
 type Change interface {
 	apply(ctx context.Context, a *attempt) error
 }

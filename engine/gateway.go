@@ -121,6 +121,7 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 	if err := gw.forgetSequences(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	gw.releaseLeases(func(string) bool { return true }) // the folder is this process's alone: whoever held them is gone
 	gw.upkeep.start(o.MaintenanceInterval)
 	return gw, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -22,10 +23,12 @@ type Retention struct {
 	Age       time.Duration
 	// Dropped is how long a dropped table can come back (skade.undrop) before maintenance removes its files.
 	Dropped time.Duration
+	// Log is how long commits stay in the log; 0 keeps them. What durable feeds have not acknowledged, and what open transactions read, stays.
+	Log time.Duration
 }
 
-// DefaultRetention keeps a week, and 100 snapshots of tables that change less often.
-var DefaultRetention = Retention{Snapshots: 100, Age: 7 * 24 * time.Hour, Dropped: 7 * 24 * time.Hour}
+// DefaultRetention keeps a week, 100 snapshots of tables that change less often, and the log of a month.
+var DefaultRetention = Retention{Snapshots: 100, Age: 7 * 24 * time.Hour, Dropped: 7 * 24 * time.Hour, Log: 30 * 24 * time.Hour}
 
 // minRetentionAge covers cuts that are taken while an expiry runs.
 const minRetentionAge = time.Minute
@@ -162,10 +165,20 @@ func (m *maintenance) expire(ctx context.Context) error {
 	}
 	keep := m.gw.retention.of(meta.Properties())
 	pinned := m.gw.pinnedSnapshots(state.Key)
+	feeds, err := m.gw.feedPins(ctx, state.Key)
+	if err != nil {
+		return err
+	}
+	for _, p := range feeds {
+		if !p.late {
+			maps.Copy(pinned, p.snapshots)
+		}
+	}
 	maxRefAge, _ := millis(meta.Properties(), propMaxRefAge)
 	res, err := m.gw.warehouse.ExpireSnapshots(ctx, m.ident, warehouse.Retain{
 		Min: keep.Snapshots, MaxAge: keep.Age, MaxRefAge: maxRefAge,
 		Pinned: func(id int64) bool { return pinned[id] },
+		Before: func(ctx context.Context, gone []int64) error { return m.gw.loseFeeds(ctx, feeds, gone) },
 		Later:  func(rec *catalog.Record, paths []string) { m.gw.upkeep.later(rec.Seq, paths) },
 	})
 	m.report.snapshots, m.report.refs, m.report.expiredFiles = res.Snapshots, res.Refs, res.FilesRemoved

@@ -376,6 +376,7 @@ func (s *session) env(ctx context.Context) *sqlfuncs.Env {
 		Write:       s.writeTx, Candidates: s.candidates, NewName: s.newName,
 		Files: s.gw.fs, Vacuums: s.gw.vacuums, DropRetention: s.gw.retention.Dropped,
 		Progress: s.progressRows,
+		Writable: s.writableAtOnce, Session: s.name(), Pinned: s.tx != nil && s.tx.explicit && !strings.HasPrefix(s.tx.isolation(), "read "),
 	}
 }
 

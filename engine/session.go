@@ -312,6 +312,7 @@ func (s *session) Close() error {
 	s.watchIdle(false)
 	s.gw.removeSession(s)
 	s.gw.hub.unlisten(s.listener, "*")
+	s.releaseFeeds()
 	var err error
 	if s.tx != nil {
 		err = s.endTx(context.Background(), false)

@@ -100,6 +100,9 @@ func (u *upkeep) pass(ctx context.Context) {
 	if err := u.purgeDropped(ctx); err != nil && ctx.Err() == nil {
 		u.gw.log.Warn().Err(err).Msg("purge dropped tables")
 	}
+	if err := u.trimLog(ctx); err != nil && ctx.Err() == nil {
+		u.gw.log.Warn().Err(err).Msg("trim the commit log")
+	}
 	if err := u.removeExpired(ctx); err != nil && ctx.Err() == nil {
 		u.gw.log.Warn().Err(err).Msg("remove expired files")
 	}

@@ -76,6 +76,12 @@ type Env struct {
 	DropRetention time.Duration
 	// Progress lists the statements that write at this moment.
 	Progress func() []Progress
+	// Writable refuses a change that takes effect at once in a read-only transaction (25006); command is named in the error.
+	Writable func(command string) error
+	// Session names the session among all that ever were.
+	Session string
+	// Pinned says that later statements of the transaction read at Cut, too.
+	Pinned bool
 	// SessionAsOf is skade.as_of.
 	SessionAsOf string
 }
@@ -144,6 +150,11 @@ func Functions() []*Function { return functions }
 func Views() []*View { return views }
 
 var functions = []*Function{
+	changefeedAck,
+	changefeedCreate,
+	changefeedDrop,
+	changefeedSeek,
+	changefeedWindow,
 	checkWarehouse,
 	commitChannel,
 	commitsSince,
@@ -160,9 +171,10 @@ var functions = []*Function{
 	tableChanges,
 	tableChangesNet,
 	undrop,
+	waitForCommit,
 }
 
-var views = []*View{commitsView, mountsView, progressView}
+var views = []*View{changefeedsView, commitsView, mountsView, progressView}
 
 // Defaults is the number of trailing arguments that may be left out.
 func (f *Function) Defaults() int {

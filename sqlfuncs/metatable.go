@@ -215,6 +215,14 @@ func (r *rowBuilder) list8(v []int64) {
 	l.ValueBuilder().(*array.Int64Builder).AppendValues(v, nil)
 }
 
+func (r *rowBuilder) texts(v []string) {
+	b := r.next().(*array.ListBuilder)
+	b.Append(true)
+	for _, s := range v {
+		b.ValueBuilder().(*array.StringBuilder).Append(s)
+	}
+}
+
 func (r *rowBuilder) list4(v []int) {
 	l := r.next().(*array.ListBuilder)
 	if v == nil {

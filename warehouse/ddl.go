@@ -32,6 +32,9 @@ func (tx *Tx) addOp(c catalog.Change, key catalog.TableKey) {
 	tx.ops = append(tx.ops[:len(tx.ops):len(tx.ops)], op{c, key})
 }
 
+// Also adds a change of the catalog that happens with the transaction's own, and by itself when there are none.
+func (tx *Tx) Also(c catalog.Change) { tx.addOp(c, "") }
+
 // dropOps takes definitions back.
 func (tx *Tx) dropOps(match func(catalog.Change) bool) {
 	tx.ops = slices.DeleteFunc(slices.Clone(tx.ops), func(o op) bool { return match(o.change) })

@@ -26,6 +26,8 @@ type Retain struct {
 	// MaxRefAge: branches and tags other than main whose snapshot is older go, unless they have a retention of their own. 0 keeps them.
 	MaxRefAge time.Duration
 	Pinned    func(snapshotID int64) bool
+	// Before, when set, is told which snapshots are about to go; its error keeps them all.
+	Before func(ctx context.Context, snapshots []int64) error
 	// Later, when set, takes the files to be removed once nobody reads a cut from before the expiry. Else they are removed at once.
 	Later func(rec *catalog.Record, paths []string)
 }
@@ -47,9 +49,10 @@ func (w *Warehouse) ExpireSnapshots(ctx context.Context, ident icetable.Identifi
 		return res, err
 	}
 	var before icetable.Metadata
-	var gone expiry
+	var told, gone expiry
 	build := func(_ context.Context, in catalog.BuildInput) (catalog.BuildOutput, error) {
 		before, gone = in.Base, expired(in.Base, in.Time, keep)
+		gone.snapshots = slices.DeleteFunc(gone.snapshots, func(id int64) bool { return !slices.Contains(told.snapshots, id) })
 		if gone.empty() {
 			return catalog.BuildOutput{}, errNothingToExpire
 		}
@@ -66,8 +69,13 @@ func (w *Warehouse) ExpireSnapshots(ctx context.Context, ident icetable.Identifi
 	if err != nil {
 		return res, err
 	}
-	if !meta.Properties().GetBool("gc.enabled", true) || expired(meta, time.Now(), keep).empty() {
+	if told = expired(meta, w.opts.Catalog.Now(), keep); !meta.Properties().GetBool("gc.enabled", true) || told.empty() {
 		return res, nil
+	}
+	if keep.Before != nil {
+		if err := keep.Before(ctx, told.snapshots); err != nil {
+			return res, err
+		}
 	}
 	res.Record, err = w.opts.Catalog.Commit(ctx, &catalog.Request{ApplicationName: "expire",
 		Changes: []catalog.Change{catalog.UpdateTable{Key: state.Key, Ident: state.Ident, Build: build}}})

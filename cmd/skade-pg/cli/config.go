@@ -45,12 +45,15 @@ type Config struct {
 	RetainAge       time.Duration `mapstructure:"retain-age"`
 	RetainSnapshots int           `mapstructure:"retain-snapshots"`
 	RetainDropped   time.Duration `mapstructure:"retain-dropped"`
+	RetainLog       time.Duration `mapstructure:"retain-log"`
 	// MaintenanceInterval is how often tables are maintained in the background; 0 never.
 	MaintenanceInterval time.Duration `mapstructure:"maintenance-interval"`
 	// Hooks see what changes the disk, and may make it fail: for tests.
 	Hooks *storeio.Hooks `mapstructure:"-"`
 	// URL is check's: the server to ask.
 	URL string `mapstructure:"url"`
+	// Clock gives commits their time; nil is the machine's. No flag sets it.
+	Clock func() time.Time `mapstructure:"-"`
 }
 
 // validate refuses numbers that mean nothing. The zero value of a field that serve alone has is what check leaves there.
@@ -69,7 +72,7 @@ func (c *Config) validate() error {
 	for _, d := range []struct {
 		flag  string
 		value time.Duration
-	}{{"retain-age", c.RetainAge}, {"retain-dropped", c.RetainDropped}, {"maintenance-interval", c.MaintenanceInterval}} {
+	}{{"retain-age", c.RetainAge}, {"retain-dropped", c.RetainDropped}, {"retain-log", c.RetainLog}, {"maintenance-interval", c.MaintenanceInterval}} {
 		if d.value < 0 {
 			return usagef("%s must not be negative: %s", d.flag, d.value)
 		}

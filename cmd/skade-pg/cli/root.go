@@ -71,6 +71,6 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(), newCheck(), newVersion())
+	root.AddCommand(newServe(), newCheck(), newTail(), newVersion())
 	return root
 }

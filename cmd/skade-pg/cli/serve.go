@@ -41,6 +41,7 @@ On a loopback address any user may connect without a password (trust). On any ot
 	f.Int("threads", 0, "query threads; 0 is one per core")
 	f.Duration("retain-age", engine.DefaultRetention.Age, "maintenance keeps snapshots that are younger")
 	f.Int("retain-snapshots", engine.DefaultRetention.Snapshots, "maintenance keeps this many snapshots of a table, however old")
+	f.Duration("retain-log", engine.DefaultRetention.Log, "how long commits stay in the log (commits_since, table_changes); 0 keeps them")
 	f.Duration("retain-dropped", engine.DefaultRetention.Dropped, "how long a dropped table can come back (skade.undrop)")
 	f.Duration("maintenance-interval", 10*time.Minute, "how often tables are compacted and expired in the background; 0 leaves it to VACUUM")
 	f.StringArray("allow-root", nil, "folder whose Iceberg tables may be registered and mounted; may be given several times")

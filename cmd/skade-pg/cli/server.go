@@ -91,7 +91,7 @@ func Start(ctx context.Context, cfg *Config, log zerolog.Logger) (_ *Server, err
 	if err != nil {
 		return nil, err
 	}
-	if s.catalog, err = catalog.Open(ctx, catalog.Options{Dir: dir, FS: fs, Logger: log}); err != nil {
+	if s.catalog, err = catalog.Open(ctx, catalog.Options{Dir: dir, FS: fs, Logger: log, Now: s.cfg.Clock}); err != nil {
 		return nil, openError(dir, err)
 	}
 	// Spilled and uploaded files of a server that was killed.
@@ -156,7 +156,7 @@ func (s *Server) wireLayers(ctx context.Context, dir string, memory int64, heap 
 		Lookup:  lookup.New(lookup.Options{Live: live, CacheBytes: heap.rows}),
 		Dir:     dir, Database: s.cfg.Database, Address: s.listener.Addr().String(), Roles: s.users.names,
 		MemoryLimit: memory, Threads: s.cfg.Threads, Version: version, Logger: s.log,
-		Retention:           engine.Retention{Snapshots: s.cfg.RetainSnapshots, Age: s.cfg.RetainAge, Dropped: s.cfg.RetainDropped},
+		Retention:           engine.Retention{Snapshots: s.cfg.RetainSnapshots, Age: s.cfg.RetainAge, Dropped: s.cfg.RetainDropped, Log: s.cfg.RetainLog},
 		MaintenanceInterval: s.cfg.MaintenanceInterval,
 	})
 	if err != nil {
