@@ -113,7 +113,7 @@ func (k *checker) sequences(ctx context.Context) error {
 func (k *checker) log(ctx context.Context) error {
 	due := k.cut.s.first
 	var last time.Time
-	r := store.RangeRequest{From: []byte{familyRecord}, To: recordKey(k.cut.Seq() + 1)}
+	r := store.RangeRequest{From: recordKey(due), To: recordKey(k.cut.Seq() + 1)} // what a trim left behind, when it was interrupted, is none
 	err := store.All(ctx, k.c.store, r, func(p store.Pair) error {
 		rec, err := decodeRecord(p.Value)
 		if err != nil {

@@ -195,9 +195,9 @@ func (c *Catalog) commitGroup(ws []*waiter) (n int) {
 		w := ws[n]
 		n++
 		if w.err = w.ctx.Err(); w.err == nil {
-			before := len(g.writes)
+			before := g.taken
 			w.rec, w.err = g.try(w.ctx, w.req)
-			w.staged = w.rec != nil || len(g.writes) > before
+			w.staged = g.taken > before
 		}
 		if w.err != nil {
 			c.counts.conflicts.Add(1)

@@ -2,6 +2,8 @@ package catalog
 
 import (
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -224,4 +226,96 @@ func TestTrimLog(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, len(recs), keys[familyRecord])
 	require.Less(t, keys[familyHistory], len(recs)+8)
+}
+
+// Readers of a log that is trimmed under them get the right answer or ErrExpired, never damage and never a wrong answer.
+func TestTrimUnderReaders(t *testing.T) {
+	c := openTest(t)
+	st := makeTable(t, c, "orders")
+	const commits = 300
+	heads := map[uint64]int64{}
+	times := map[uint64]time.Time{}
+	for range commits {
+		rec := appendTo(t, c, st, 1)
+		heads[rec.Seq], times[rec.Seq] = *rec.Tables[0].SnapshotID, rec.Time
+	}
+	newest := c.CommitSeq()
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	read := map[string]func(seq uint64) error{
+		"cut": func(seq uint64) error {
+			cut, err := c.CutAt(ctx, seq)
+			if err != nil {
+				return err
+			}
+			now, err := cut.Table(st.Ident)
+			if err != nil {
+				return fmt.Errorf("wrong cut: %s", err)
+			}
+			if id, _ := now.SnapshotID(); id != heads[seq] {
+				return fmt.Errorf("head %d at %d", id, seq)
+			}
+			return nil
+		},
+		"table": func(seq uint64) error {
+			head, err := c.SnapshotAtSeq(ctx, st.Key, seq)
+			if err == nil && (head.SnapshotID == nil || *head.SnapshotID != heads[seq]) {
+				return fmt.Errorf("wrong head at %d", seq)
+			}
+			return err
+		},
+		"since": func(seq uint64) error {
+			recs, err := c.CommitsSince(ctx, seq-1, 50)
+			if err == nil && recs[0].Seq != seq {
+				return fmt.Errorf("seq %d where %d is due", recs[0].Seq, seq)
+			}
+			return err
+		},
+		"of": func(seq uint64) error {
+			recs, err := c.CommitsOf(ctx, st.Key, seq-1, newest, 50)
+			if err == nil && (recs[0].Seq != seq || len(recs) != min(50, int(newest-seq+1))) {
+				return fmt.Errorf("%d commits of the table from seq %d", len(recs), seq)
+			}
+			return err
+		},
+		"time": func(seq uint64) error {
+			got, err := c.SeqAt(ctx, times[seq])
+			if err == nil && got != seq {
+				return fmt.Errorf("seq %d at the time of %d", got, seq)
+			}
+			return err
+		},
+		"snapshot": func(seq uint64) error {
+			rec, err := c.CommitBySnapshot(ctx, st.Key, heads[seq])
+			if err == nil && rec.Seq != seq {
+				return fmt.Errorf("seq %d of the snapshot of %d", rec.Seq, seq)
+			}
+			return err
+		},
+	}
+	for name, f := range read {
+		wg.Go(func() {
+			for seq := newest; ; seq-- {
+				if _, ok := heads[seq]; !ok {
+					seq = newest
+				}
+				if err := f(seq); err != nil && !errors.Is(err, ErrExpired) {
+					t.Errorf("%s: %s", name, err)
+					return
+				}
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for at := uint64(10); at < newest; at += 7 {
+		_, err := c.TrimLog(ctx, at)
+		require.NoError(t, err)
+	}
+	close(done)
+	wg.Wait()
+	clean(t, c)
 }

@@ -28,6 +28,7 @@ type group struct {
 	batch   *storeio.Batch
 	purges  []string
 	size    int // bytes of records and objects so far
+	taken   int // requests that changed something
 
 	created []string // metadata files written by commit: removed when it fails
 }
@@ -113,6 +114,7 @@ func (g *group) try(ctx context.Context, req *Request) (*Record, error) {
 
 // take makes an attempt's state and writes the group's.
 func (g *group) take(a *attempt) {
+	g.taken++
 	g.state, g.tables = a.state, a.metas
 	g.writes = append(g.writes, a.writes...)
 	g.commits = append(g.commits, a.commits...)
@@ -139,7 +141,7 @@ func (a *attempt) change(ctx context.Context, ch Change) (err error) {
 
 // commit makes the group durable and visible. From here on no context is honoured.
 func (g *group) commit() error {
-	if len(g.records) == 0 && len(g.writes) == 0 {
+	if g.taken == 0 {
 		return nil
 	}
 	revision, err := g.persist(context.Background())

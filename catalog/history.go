@@ -131,8 +131,18 @@ func (c *Catalog) readHistory(ctx context.Context, family byte, seq uint64, st *
 	}
 }
 
-// versionAt returns an entity's value at a seq, nil when it did not exist.
+// versionAt returns an entity's value at a seq, nil when it did not exist. ErrExpired when the log was trimmed meanwhile: the version
+// may have gone with it.
 func (c *Catalog) versionAt(ctx context.Context, entity []byte, seq uint64) ([]byte, error) {
+	value, err := c.version(ctx, entity, seq)
+	if err != nil {
+		return nil, err
+	}
+	return value, c.retained(seq)
+}
+
+// version returns an entity's newest value at or before a seq that is still there, nil without one.
+func (c *Catalog) version(ctx context.Context, entity []byte, seq uint64) ([]byte, error) {
 	r := store.RangeRequest{From: historyKey(entity, 0), To: historyKey(entity, seq+1), Limit: 1, Reverse: true}
 	res, err := c.store.Range(ctx, r)
 	if err != nil {
@@ -227,7 +237,7 @@ func (c *Catalog) beforeDrop(ctx context.Context, key TableKey, seq uint64) (*Ta
 	if err != nil || at == 0 {
 		return nil, storeError(c.store, entity, err)
 	}
-	value, err := c.versionAt(ctx, entity, at-1)
+	value, err := c.version(ctx, entity, at-1) // when it was dropped by the oldest commit, this is older than the log
 	if err != nil || value == nil {
 		return nil, err
 	}

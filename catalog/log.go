@@ -35,6 +35,9 @@ func (c *Catalog) Record(ctx context.Context, seq uint64) (*Record, error) {
 	key := recordKey(seq)
 	value, err := c.store.Get(ctx, key)
 	if err != nil {
+		if err := c.retained(seq); err != nil { // trimmed since
+			return nil, err
+		}
 		return nil, storeError(c.store, key, err)
 	}
 	rec, err := decodeRecord(value)
@@ -70,6 +73,9 @@ func (c *Catalog) CommitsSince(ctx context.Context, after uint64, limit int) ([]
 		for _, p := range res.Pairs {
 			rec, err := decodeRecord(p.Value)
 			if err == nil && rec.Seq != after+1 {
+				if err := c.retained(after + 1); err != nil { // trimmed since
+					return nil, err
+				}
 				err = fmt.Errorf("record of seq %d where %d was due", rec.Seq, after+1)
 			}
 			if err != nil {
@@ -121,7 +127,7 @@ func (c *Catalog) CommitsOf(ctx context.Context, key TableKey, after, to uint64,
 		}
 		recs = append(recs, rec)
 	}
-	return recs, nil
+	return recs, c.retained(after + 1) // trimmed since: versions may be missing
 }
 
 // CommitBySnapshot returns the record that brought a snapshot to a table. ErrNoSuchCommit when no commit of this catalog
@@ -162,7 +168,17 @@ func (c *Catalog) CommitEntryBySnapshot(ctx context.Context, key TableKey, snaps
 // SeqAt returns the newest seq whose timestamp is not after t: the state at that instant. 0 when t is before the first
 // commit. ErrExpired when t is before the oldest retained record and older ones are gone.
 func (c *Catalog) SeqAt(ctx context.Context, t time.Time) (uint64, error) {
-	s := c.Cut().s
+	for {
+		s := c.Cut().s
+		seq, err := c.seqAt(ctx, s, t)
+		if err == nil || c.Cut().s.first == s.first {
+			return seq, err
+		}
+	}
+}
+
+// seqAt is SeqAt in the log as one state has it; any error may come of a log that was trimmed since.
+func (c *Catalog) seqAt(ctx context.Context, s *state, t time.Time) (uint64, error) {
 	if s.seq == 0 || !t.Before(s.time) {
 		return s.seq, nil
 	}

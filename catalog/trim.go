@@ -15,30 +15,42 @@ const trimStep = 64
 // need: every cut from that seq on stays readable. It takes no seq. Windows that begin before it are ErrExpired from then on. The
 // caller sees to it that nobody reads them: open transactions and durable feeds. It returns the number of records removed.
 func (c *Catalog) TrimLog(ctx context.Context, before uint64) (int, error) {
+	// The log's beginning moves first, where every reader sees it: one that finds a record gone looks there.
+	if _, err := c.Commit(ctx, &Request{Changes: []Change{beginLog{before}}}); err != nil {
+		return 0, fmt.Errorf("trim the log: %w", err)
+	}
 	removed := 0
 	for {
-		first := c.Cut().s.first
-		to := min(before, first+trimStep, c.CommitSeq())
-		if to <= first {
-			return removed, nil
-		}
-		if _, err := c.Commit(ctx, &Request{Changes: []Change{trimLog{to}}}); err != nil {
+		step := &removeRecords{}
+		if _, err := c.Commit(ctx, &Request{Changes: []Change{step}}); err != nil {
 			return removed, fmt.Errorf("trim the log: %w", err)
 		}
-		removed += int(to - first)
+		if removed += step.n; step.n == 0 {
+			return removed, nil
+		}
 	}
 }
 
-// trimLog is one step of TrimLog.
-type trimLog struct{ to uint64 }
+// beginLog makes seq the oldest that is retained.
+type beginLog struct{ seq uint64 }
 
-func (ch trimLog) apply(ctx context.Context, a *attempt) error {
-	from := a.state.first
-	if ch.to <= from || ch.to > a.g.state.seq {
-		return nil
+func (ch beginLog) apply(_ context.Context, a *attempt) error {
+	if to := min(ch.seq, a.g.state.seq); to > a.state.first {
+		a.state.first, a.quiet = to, true
 	}
-	r := store.RangeRequest{From: recordKey(from), To: recordKey(ch.to)}
-	err := store.All(ctx, a.g.c.store, r, func(p store.Pair) error {
+	return nil
+}
+
+// removeRecords removes some records from before the log's beginning, also those that an interrupted trim left.
+type removeRecords struct{ n int }
+
+func (ch *removeRecords) apply(ctx context.Context, a *attempt) error {
+	r := store.RangeRequest{From: recordKey(0), To: recordKey(a.state.first), Limit: trimStep}
+	res, err := a.g.c.store.Range(ctx, r)
+	if err != nil {
+		return storeError(a.g.c.store, r.From, err)
+	}
+	for _, p := range res.Pairs {
 		rec, err := decodeRecord(p.Value)
 		if err != nil {
 			return storeError(a.g.c.store, p.Key, err)
@@ -49,12 +61,8 @@ func (ch trimLog) apply(ctx context.Context, a *attempt) error {
 				return err
 			}
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
-	a.state.first, a.quiet = ch.to, true
+	ch.n, a.quiet = len(res.Pairs), len(res.Pairs) > 0
 	return nil
 }
 
