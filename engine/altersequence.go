@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -279,10 +280,11 @@ func (s *session) drawers(ctx context.Context, q *storedSequence) ([]drawer, err
 		d := readTableDef(t.Metadata().Properties())
 		for _, f := range t.Schema().Fields() {
 			if strings.Contains(d.columns[f.ID].Default, name) {
-				out = append(out, drawer{t, f.ID, info.Ident[len(info.Ident)-1], f.Name})
+				out = append(out, drawer{t, f.ID, s.label(info.Ident), f.Name})
 			}
 		}
 	}
+	slices.SortStableFunc(out, func(a, b drawer) int { return cmp.Compare(tableOID(a.t), tableOID(b.t)) })
 	return out, nil
 }
 

@@ -80,7 +80,11 @@ func (s *session) checkDefault(ctx context.Context, rel *pgsql.Relation, col int
 	if pgsql.IsNullLiteral(c.Default) {
 		return "", nil
 	}
-	return pgsql.StoredExpr(nil, c.Default, r)
+	text, err := pgsql.StoredExpr(nil, c.Default, r)
+	if err == nil && s.namesTemp(text) && !s.isTemp(identOf(rel.Schema, rel.Name)) {
+		return "", pgerr.Newf(pgerr.FeatureNotSupported, "a default of table \"%s\" cannot draw from a temporary sequence", rel.Name)
+	}
+	return text, err
 }
 
 // checkGenerated checks the expression of a generated column and gives its text as it is stored.

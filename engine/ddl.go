@@ -12,6 +12,7 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
+	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
@@ -279,6 +280,8 @@ type dependent struct {
 	name string // "table t", with the schema when it is not on the path
 	oid  uint32
 	drop func(ctx context.Context) error
+	// table is the one that a default is of, "" for what is no default.
+	table catalog.TableKey
 }
 
 // inSchema lists a schema's tables and views in the order of their making.
@@ -292,13 +295,13 @@ func (s *session) inSchema(tx *warehouse.Tx, ns table.Identifier) []dependent {
 	}
 	for _, o := range tx.Objects(viewKind) {
 		if slices.Equal(o.Namespace, ns) {
-			out = append(out, dependent{label("view", o.Name), o.OID, func(ctx context.Context) error { return tx.DropObject(ctx, viewKind, ns, o.Name) }})
+			out = append(out, dependent{label("view", o.Name), o.OID, func(ctx context.Context) error { return tx.DropObject(ctx, viewKind, ns, o.Name) }, ""})
 		}
 	}
 	for _, o := range tx.Objects(sequenceKind) {
 		// Owned sequences go with their tables, unnamed.
 		if q, err := decodeSequence(o); slices.Equal(o.Namespace, ns) && (err != nil || s.ownerTable(q) == nil) {
-			out = append(out, dependent{label("sequence", o.Name), o.OID, func(ctx context.Context) error { return tx.DropObject(ctx, sequenceKind, ns, o.Name) }})
+			out = append(out, dependent{label("sequence", o.Name), o.OID, func(ctx context.Context) error { return tx.DropObject(ctx, sequenceKind, ns, o.Name) }, ""})
 		}
 	}
 	for _, t := range tx.Tables() {
@@ -310,7 +313,7 @@ func (s *session) inSchema(tx *warehouse.Tx, ns table.Identifier) []dependent {
 			case t.Own.PrivateOID() != 0:
 				oid = t.Own.PrivateOID()
 			}
-			out = append(out, dependent{label("table", t.Ident[len(t.Ident)-1]), oid, func(ctx context.Context) error { return s.dropTable(ctx, t.Ident, t.Key) }})
+			out = append(out, dependent{label("table", t.Ident[len(t.Ident)-1]), oid, func(ctx context.Context) error { return s.dropTable(ctx, t.Ident, t.Key) }, ""})
 		}
 	}
 	slices.SortFunc(out, func(a, b dependent) int { return cmp.Compare(a.oid, b.oid) })

@@ -117,7 +117,7 @@ func (s *session) dependsOn(ctx context.Context, ident table.Identifier, what st
 }
 
 func (s *session) viewDependent(ident table.Identifier, oid uint32) dependent {
-	return dependent{"view " + s.label(ident), oid, func(ctx context.Context) error {
+	return dependent{name: "view " + s.label(ident), oid: oid, drop: func(ctx context.Context) error {
 		return s.tx.warehouseTx().DropObject(ctx, viewKind, ident[:len(ident)-1], ident[len(ident)-1])
 	}}
 }

@@ -34,12 +34,14 @@ func (s *session) dropRelations(ctx context.Context, w pgwire.Writer, u *pgsql.D
 	var deps []dependent
 	var lines []string
 	for _, t := range targets {
-		d, why, err := s.dependsOn(ctx, t.ident, u.What+" "+s.label(t.ident))
+		d, why, err := s.dependents(ctx, t, u.What+" "+s.label(t.ident))
 		if err != nil {
 			return err
 		}
 		for i := range d {
-			named := slices.ContainsFunc(targets, func(o dropTarget) bool { return "view "+s.label(o.ident) == d[i].name && o.key == "" })
+			named := slices.ContainsFunc(targets, func(o dropTarget) bool {
+				return o.key == "" && "view "+s.label(o.ident) == d[i].name || o.key != "" && o.key == d[i].table
+			})
 			if !named && !slices.ContainsFunc(deps, func(o dependent) bool { return o.name == d[i].name }) {
 				deps, lines = append(deps, d[i]), append(lines, why[i])
 			}
@@ -64,6 +66,32 @@ func (s *session) dropRelations(ctx context.Context, w pgwire.Writer, u *pgsql.D
 		}
 	}
 	return nil
+}
+
+// dependents are what goes when a table or view goes, with the lines that say why: defaults of other tables that draw from its sequences, and views.
+func (s *session) dependents(ctx context.Context, t dropTarget, what string) (deps []dependent, lines []string, err error) {
+	if t.key != "" {
+		owned, err := s.ownedSequences(t.key, 0)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, q := range owned {
+			draws, err := s.drawers(ctx, q)
+			if err != nil {
+				return nil, nil, err
+			}
+			for _, d := range draws {
+				if d.t.Key() == t.key {
+					continue
+				}
+				name := "default value for column " + d.column + " of table " + d.table
+				deps = append(deps, dependent{name: name, oid: tableOID(d.t), table: d.t.Key(), drop: func(ctx context.Context) error { return d.dropDefault(ctx, s) }})
+				lines = append(lines, name+" depends on sequence "+s.label(q.ident))
+			}
+		}
+	}
+	views, why, err := s.dependsOn(ctx, t.ident, what)
+	return append(deps, views...), append(lines, why...), err
 }
 
 func (s *session) dropOne(ctx context.Context, t dropTarget) error {

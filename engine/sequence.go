@@ -141,7 +141,10 @@ func newSequence(ident table.Identifier, o *pgsql.SequenceOptions) (*storedSeque
 func (s *session) createSequence(ctx context.Context, w pgwire.Writer, u *pgsql.CreateSequence) error {
 	ident, err := s.createWhere(u.Temp, u.Schema, u.Name)
 	if err != nil {
-		return wherePosition(err, u.Loc)
+		if e := pgerr.As(err); e != nil && e.Code == pgerr.InvalidSchemaName {
+			return e.WithPosition(u.Loc)
+		}
+		return err
 	}
 	if skip, err := s.refuseExisting(ctx, w, ident, u.IfNotExists); skip || err != nil {
 		return err

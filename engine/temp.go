@@ -178,9 +178,6 @@ func (s *session) createWhere(temp bool, schema, name string) (table.Identifier,
 
 // moveTarget is where SET SCHEMA puts an object. Nothing moves into or out of temporary schemas.
 func (s *session) moveTarget(from table.Identifier, schema string) (table.Identifier, error) {
-	if s.isTemp(from) && s.schemaName(schema) == s.temp().name {
-		return from, nil
-	}
 	if schema != tempAlias && !s.othersTemp(schema) && (s.temp() == nil || schema != s.temp().name) {
 		to, err := s.createIn(schema, from[len(from)-1])
 		if err != nil || !s.isTemp(from) {
@@ -220,7 +217,7 @@ func (s *session) endTemp(ctx context.Context, t *txn) error {
 				t.wrote = true
 			}
 		case "drop":
-			deps, _, err := s.dependsOn(ctx, info.Ident, "")
+			deps, _, err := s.dependents(ctx, dropTarget{info.Ident, info.Key}, "")
 			if err != nil {
 				return err
 			}
@@ -335,4 +332,10 @@ func (t *txn) writableTarget(command string, target *pgsql.Relation) error {
 		return nil
 	}
 	return t.writable(command)
+}
+
+// namesTemp says whether a default, as it is stored, names one of the session's temporary sequences.
+func (s *session) namesTemp(text string) bool {
+	t := s.temp()
+	return t != nil && strings.Contains(text, "'"+t.name+".")
 }

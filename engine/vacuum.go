@@ -37,6 +37,9 @@ func (s *session) vacuum(ctx context.Context, w pgwire.Writer, u *pgsql.Vacuum) 
 		if err != nil {
 			return "", err
 		}
+		if t.Private() { // what VACUUM does for others happens at the end of each transaction
+			continue
+		}
 		idents = append(idents, slices.Clone(t.Ident()))
 	}
 	if len(u.Tables) == 0 {

@@ -260,7 +260,11 @@ func (sc *scope) serialSequence(r *Relation, attnum int16) any {
 	var out any
 	sc.eachSequence(func(s *Relation, q *SequenceInfo) {
 		if q.OwnerTable == r.OID && q.OwnerColumn == attnum {
-			out = quoteIdent(s.Namespace) + "." + quoteIdent(s.Name)
+			schema := s.Namespace
+			if schema == sc.temp {
+				schema = "pg_temp" // as get_namespace_name_or_temp
+			}
+			out = quoteIdent(schema) + "." + quoteIdent(s.Name)
 		}
 	})
 	return out
