@@ -131,6 +131,25 @@ func (c *Catalog) readHistory(ctx context.Context, family byte, seq uint64, st *
 	}
 }
 
+// ObjectVersions calls f for every retained version of the objects of a kind, those that are gone included; an object's versions come in
+// order of their seqs.
+func (c *Catalog) ObjectVersions(ctx context.Context, kind string, f func(o *Object) error) error {
+	from := []byte{familyHistory, familyObject}
+	return store.All(ctx, c.store, store.RangeRequest{From: from, To: store.PrefixEnd(from)}, func(p store.Pair) error {
+		if len(p.Value) > 0 && p.Value[0] == kindTombstone {
+			return nil
+		}
+		o, err := decodeObject(p.Value)
+		if err != nil {
+			return storeError(c.store, p.Key, err)
+		}
+		if o.Kind != kind {
+			return nil
+		}
+		return f(o)
+	})
+}
+
 // versionAt returns an entity's value at a seq, nil when it did not exist. ErrExpired when the log was trimmed meanwhile: the version
 // may have gone with it.
 func (c *Catalog) versionAt(ctx context.Context, entity []byte, seq uint64) ([]byte, error) {

@@ -125,9 +125,6 @@ func (a *alteration) dropColumn(ctx context.Context, x *pgsql.AlterAction) error
 		}
 		return err
 	}
-	if err := a.notPartitioned(f, "drop"); err != nil {
-		return err
-	}
 	if len(a.fields) == 1 {
 		return pgerr.Newf(pgerr.FeatureNotSupported, "cannot drop the last column of table \"%s\"", a.name()).WithHint("A table has at least one column here; DROP TABLE removes it.")
 	}
@@ -144,7 +141,7 @@ func (a *alteration) dropColumn(ctx context.Context, x *pgsql.AlterAction) error
 	if f.from >= 0 {
 		a.dropped = append(a.dropped, f.from)
 	}
-	a.opts.forgetColumn(a.t.Metadata(), id, f.Name)
+	a.opts.forgetColumn(a.t.Metadata(), id)
 	a.def.dropColumn(id)
 	if err := a.s.dropOwnedSequences(ctx, a.t.Key(), id); err != nil {
 		return err
@@ -154,28 +151,8 @@ func (a *alteration) dropColumn(ctx context.Context, x *pgsql.AlterAction) error
 	return nil
 }
 
-// notPartitioned refuses to touch a column that rows are partitioned by: in the current spec or an older one, whose manifests other
-// engines read with the column's type.
-func (a *alteration) notPartitioned(f *alteredField, verb string) error {
-	md := a.t.Metadata()
-	for _, spec := range md.PartitionSpecs() {
-		for _, p := range spec.Fields() {
-			if _, void := p.Transform.(iceberg.VoidTransform); void || !slices.Contains(p.SourceIDs, f.ID) {
-				continue
-			}
-			e := a.columnError(pgerr.FeatureNotSupported, f.Name, "cannot %s column \"%s\" because table \"%s\" is partitioned by it", verb, f.Name, a.name())
-			if spec.ID() != md.DefaultPartitionSpec() {
-				e.Detail = fmt.Sprintf("Partition spec %d, which files from before the last change of the partitioning have, uses the column.", spec.ID())
-				return e
-			}
-			return e.WithHint("Change the partitioning first would not do: files that are there keep it. Create a new table.")
-		}
-	}
-	return nil
-}
-
 // alterType is SET DATA TYPE: metadata alone where every stored value is a value of the new type as it is (Iceberg's promotions, a longer
-// varchar); else the column becomes a new field and the rows are rewritten.
+// varchar) and no partition value changes its type; else the column becomes a new field and the rows are rewritten.
 func (a *alteration) alterType(ctx context.Context, x *pgsql.AlterAction) error {
 	f, err := a.column(x.Column)
 	if err != nil {
@@ -211,8 +188,8 @@ func (a *alteration) alterType(ctx context.Context, x *pgsql.AlterAction) error 
 		}
 	}
 	promote := x.Using == "" && promotes(f.oid, f.mod, x.Def.Type, x.Def.Mod) && a.def.columns[f.ID].Generated == ""
-	if err := a.notPartitioned(f, "alter type of"); err != nil && !(promote && typ.Equals(f.Type)) {
-		return err
+	if promote && !typ.Equals(f.Type) && partitionsBy(a.t.Metadata(), f.ID) {
+		promote = false // manifests hold values of the old type
 	}
 	oldType, oldMod := f.oid, f.mod
 	f.oid, f.mod = x.Def.Type, x.Def.Mod

@@ -145,33 +145,33 @@ func (s *session) moveSequence(ctx context.Context, q *storedSequence, to table.
 		return err
 	}
 	s.sequences.statement()
-	return s.redirectDefaults(ctx, before.qualified(), q)
-}
-
-// redirectDefaults rewrites what names a sequence in the tables' definitions.
-func (s *session) redirectDefaults(ctx context.Context, old string, q *storedSequence) error {
-	tx := s.tx.warehouseTx()
-	quoted := strings.ReplaceAll(old, "'", "''")
-	from, to := "'"+quoted+"'::regclass", "'"+strings.ReplaceAll(q.qualified(), "'", "''")+"'::regclass"
 	for _, info := range tx.Tables() {
-		t, err := s.table(ctx, info.Ident)
-		if err != nil {
+		if err := s.redirectDefaults(ctx, info.Ident, before.qualified(), q); err != nil {
 			return err
 		}
-		props := t.Metadata().Properties()
-		d := readTableDef(props)
-		for id, c := range d.columns {
-			c.Default = strings.ReplaceAll(c.Default, from, to)
-			if c.Sequence == old {
-				c.Sequence = q.qualified()
-			}
-			d.setColumn(id, c)
+	}
+	return nil
+}
+
+// redirectDefaults rewrites what names a sequence in a table's definition.
+func (s *session) redirectDefaults(ctx context.Context, ident table.Identifier, old string, q *storedSequence) error {
+	t, err := s.table(ctx, ident)
+	if err != nil {
+		return err
+	}
+	quoted := strings.ReplaceAll(old, "'", "''")
+	from, to := "'"+quoted+"'::regclass", "'"+strings.ReplaceAll(q.qualified(), "'", "''")+"'::regclass"
+	props := t.Metadata().Properties()
+	d := readTableDef(props)
+	for id, c := range d.columns {
+		c.Default = strings.ReplaceAll(c.Default, from, to)
+		if c.Sequence == old {
+			c.Sequence = q.qualified()
 		}
-		if up := d.updates(props); up != nil {
-			if err := tx.AlterTable(ctx, info.Ident, up...); err != nil {
-				return err
-			}
-		}
+		d.setColumn(id, c)
+	}
+	if up := d.updates(props); up != nil {
+		return s.tx.warehouseTx().AlterTable(ctx, ident, up...)
 	}
 	return nil
 }

@@ -373,7 +373,7 @@ func (s *session) env(ctx context.Context) *sqlfuncs.Env {
 		Resolve:     func(name string) (table.Identifier, error) { return s.resolveTableName(ctx, name) },
 		Own:         s.ownWrites,
 		Visible:     func(table.Identifier) bool { return true },
-		Write:       s.writeTx, Candidates: s.candidates, NewName: s.newName,
+		Write:       s.writeTx, Candidates: s.candidates, NewName: s.newName, RestoreOwned: s.restoreSequences,
 		Files: s.gw.fs, Vacuums: s.gw.vacuums, DropRetention: s.gw.retention.Dropped,
 		Progress: s.progressRows,
 		Writable: s.writableAtOnce, Session: s.name(), Pinned: s.tx != nil && s.tx.explicit && !strings.HasPrefix(s.tx.isolation(), "read "),

@@ -81,6 +81,22 @@ func (gw *Gateway) forgetSequences(ctx context.Context) error {
 		}
 		used[q.State] = true
 	}
+	// Those of dropped tables can come back with them.
+	dropped := map[catalog.TableKey]bool{}
+	for d := range gw.catalog.Cut().DroppedTables() {
+		dropped[d.State.Key] = true
+	}
+	if len(dropped) > 0 {
+		err := gw.catalog.ObjectVersions(ctx, sequenceKind, func(o *catalog.Object) error {
+			if q, err := decodeSequence(o); err == nil && q.Owner != nil && dropped[q.Owner.Table] {
+				used[q.State] = true
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
 	return gw.catalog.ForgetSequences(ctx, func(id uuid.UUID) bool { return used[id] })
 }
 

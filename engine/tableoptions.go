@@ -131,20 +131,23 @@ func (f layoutField) partitionName(source int, md table.Metadata) (name string, 
 	if md == nil {
 		return plain, nil
 	}
-	taken := false
+	names := map[string]bool{}
 	for _, spec := range md.PartitionSpecs() {
 		for _, p := range spec.Fields() {
 			if slices.Equal(p.SourceIDs, []int{source}) && p.Transform.Equals(f.transform) {
 				fieldID := p.FieldID
 				return p.Name, &fieldID
 			}
-			taken = taken || p.Name == plain
+			names[p.Name] = true
 		}
 	}
-	if taken {
+	switch {
+	case !names[plain]:
+		return plain, nil
+	case !names[numbered]:
 		return numbered, nil
 	}
-	return plain, nil
+	return plain + "_" + strconv.Itoa(source), nil
 }
 
 // order binds the sort order to a schema.
@@ -234,32 +237,6 @@ func (o *tableOptions) updates(md table.Metadata, sc *iceberg.Schema) ([]table.U
 		out = append(out, table.NewAddSortOrderUpdate(&order), table.NewSetDefaultSortOrderUpdate(-1))
 	}
 	return out, nil
-}
-
-// forgetColumn ends the sort order before a column that goes: what comes behind it means nothing without it.
-func (o *tableOptions) forgetColumn(md table.Metadata, id int, name string) {
-	if o.sortOrder != nil {
-		return
-	}
-	fields := o.currentSort(md)
-	for i, f := range fields {
-		if slices.Contains(f.SourceIDs, id) {
-			cut := slices.Clone(fields[:i])
-			o.sortIDs = &cut
-			return
-		}
-	}
-}
-
-// replaceColumn keeps the sort order of a column that gets a new field id.
-func (o *tableOptions) replaceColumn(md table.Metadata, old, now int) {
-	fields := slices.Clone(o.currentSort(md))
-	for i, f := range fields {
-		if slices.Equal(f.SourceIDs, []int{old}) {
-			fields[i].SourceIDs = []int{now}
-			o.sortIDs = &fields
-		}
-	}
 }
 
 func (o *tableOptions) currentSort(md table.Metadata) []table.SortField {

@@ -70,6 +70,8 @@ type Env struct {
 	Candidates func(name string) ([]table.Identifier, error)
 	// NewName is the identifier of a SQL name for a new relation; without a schema it goes to that of like.
 	NewName func(name string, like table.Identifier) (table.Identifier, error)
+	// RestoreOwned brings back what a dropped table owned, once the table is back under ident.
+	RestoreOwned func(ctx context.Context, d *catalog.DroppedTable, ident table.Identifier) error
 	// Vacuums tells what maintenance is at.
 	Vacuums func() []VacuumProgress
 	// DropRetention is how long dropped tables can come back.

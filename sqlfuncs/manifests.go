@@ -5,6 +5,7 @@ import (
 
 	"github.com/apache/iceberg-go"
 
+	"github.com/nordisk/skade-pg/internal/manifestio"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 )
 
@@ -62,7 +63,7 @@ func partitionSummaries(in *metaInput, m iceberg.ManifestFile) []any {
 	if spec == nil {
 		return out
 	}
-	fields := spec.PartitionType(in.meta.CurrentSchema()).FieldList
+	fields := spec.PartitionType(manifestio.SpecSchema(in.meta.CurrentSchema(), in.meta.Schemas(), *spec)).FieldList
 	for i, p := range m.Partitions() {
 		bound := func(b *[]byte) any {
 			if b == nil || len(*b) == 0 || i >= len(fields) {

@@ -12,7 +12,7 @@ import (
 	"github.com/nordisk/skade-pg/internal/pgtype"
 )
 
-// undrop is undrop(name [, new_name]): brings a dropped table back, with its key, snapshots, branches and tags. name is the table's name as view
+// undrop is undrop(name [, new_name]): brings a dropped table back, with its key, snapshots, branches, tags and the sequences of its columns. name is the table's name as view
 // skade.dropped_tables has it (schema.table), or its uuid; of several tables with one name the one dropped last comes back. It returns the name it has now.
 // Errors: 42P01 when there is none, 42P07 when the name is taken, 3F000 when the schema is gone.
 var undrop = &Function{
@@ -39,6 +39,9 @@ var undrop = &Function{
 			}
 		}
 		if err := tx.UndropTable(ctx, d, ident); err != nil {
+			return nil, err
+		}
+		if err := env.RestoreOwned(ctx, d, ident); err != nil {
 			return nil, err
 		}
 		return &Value{OID: pgtype.Text, Text: sqlName(ident)}, nil

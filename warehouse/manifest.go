@@ -90,7 +90,7 @@ func (m *metadataWriter) manifest(content iceberg.ManifestContent, specID int, e
 	var mf iceberg.ManifestFile
 	err := m.file(m.nextName(), func(path string, out *countingWriter) (err error) {
 		mf, err = manifestio.Manifest{
-			Version: m.meta.Version(), Content: content, Spec: *spec, Schema: m.meta.CurrentSchema(), SnapshotID: m.snapshotID, FirstRowID: firstRowID,
+			Version: m.meta.Version(), Content: content, Spec: *spec, Schema: manifestio.SpecSchema(m.meta.CurrentSchema(), m.meta.Schemas(), *spec), SnapshotID: m.snapshotID, FirstRowID: firstRowID,
 		}.Write(out, path, entries)
 		return err
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
@@ -254,4 +255,29 @@ func (p *partitionField) done() iceberg.FieldSummary {
 	s.ContainsNaN = &p.nan
 	s.LowerBound, s.UpperBound = p.bound(p.low), p.bound(p.up)
 	return s
+}
+
+// SpecSchema is the current schema, with the source columns of the spec's fields that were dropped since: in the type they had last. A manifest of
+// files from before the drop is written again with the partition values it has.
+func SpecSchema(current *iceberg.Schema, all []*iceberg.Schema, spec iceberg.PartitionSpec) *iceberg.Schema {
+	var gone []iceberg.NestedField
+	for _, f := range spec.Fields() {
+		for _, id := range f.SourceIDs {
+			if _, ok := current.FindFieldByID(id); ok || slices.ContainsFunc(gone, func(f iceberg.NestedField) bool { return f.ID == id }) {
+				continue
+			}
+			for _, sc := range slices.Backward(all) {
+				if old, ok := sc.FindFieldByID(id); ok {
+					old.Name = fmt.Sprintf("dropped_%d", id) // its name may be another column's now
+					old.Required, old.InitialDefault, old.WriteDefault = false, nil, nil
+					gone = append(gone, old)
+					break
+				}
+			}
+		}
+	}
+	if gone == nil {
+		return current
+	}
+	return iceberg.NewSchemaWithIdentifiers(current.ID, current.IdentifierFieldIDs, append(slices.Clone(current.Fields()), gone...)...)
 }
