@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/nordisk/skade-pg/engine/lockmgr"
@@ -30,6 +29,13 @@ func (s *session) lockDefined(ctx context.Context, util any) error {
 	case *pgsql.Truncate:
 		names = u.Tables
 	case *pgsql.Alter:
+		if u.What == "schema" && u.Action == "rename" {
+			tables, err := s.tablesIn(ctx, strings.Split(u.Name.Name, "."))
+			if err != nil {
+				return err
+			}
+			return s.lockAll(ctx, tables, mode)
+		}
 		if u.What == "table" {
 			names = []pgsql.QName{u.Name}
 		}
@@ -63,17 +69,11 @@ func (s *session) lockSchemas(ctx context.Context, u *pgsql.Drop) error {
 	}
 	var tables []*warehouse.TxTable
 	for _, n := range u.Names {
-		ns := strings.Split(n.Name, ".")
-		for _, info := range s.tx.warehouseTx().Tables() {
-			if !slices.Equal(info.Ident[:len(info.Ident)-1], ns) {
-				continue
-			}
-			t, err := s.table(ctx, info.Ident)
-			if err != nil {
-				return err
-			}
-			tables = append(tables, t)
+		in, err := s.tablesIn(ctx, strings.Split(n.Name, "."))
+		if err != nil {
+			return err
 		}
+		tables = append(tables, in...)
 	}
 	return s.lockAll(ctx, tables, ddlMode)
 }

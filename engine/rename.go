@@ -18,7 +18,7 @@ import (
 func (s *session) alter(ctx context.Context, w pgwire.Writer, u *pgsql.Alter) error {
 	switch u.What {
 	case "schema":
-		return s.alterSchema(u)
+		return s.alterSchema(ctx, u)
 	case "sequence":
 		return s.renameSequence(ctx, u)
 	case "index":
@@ -79,17 +79,17 @@ func (s *session) alter(ctx context.Context, w pgwire.Writer, u *pgsql.Alter) er
 	return a.finish(ctx)
 }
 
-// alterSchema is ALTER SCHEMA. A namespace cannot be renamed: other engines and the commit log name tables by it.
-func (s *session) alterSchema(u *pgsql.Alter) error {
-	if !s.tx.warehouseTx().NamespaceExists(strings.Split(u.Name.Name, ".")) {
+// alterSchema is ALTER SCHEMA.
+func (s *session) alterSchema(ctx context.Context, u *pgsql.Alter) error {
+	switch {
+	case u.Action == "rename" && reservedSchema(u.Name.Name):
+		return pgerr.Newf(pgerr.InsufficientPrivilege, "permission denied: \"%s\" is a system schema", u.Name.Name)
+	case !s.tx.warehouseTx().NamespaceExists(strings.Split(u.Name.Name, ".")):
 		return pgerr.Newf(pgerr.InvalidSchemaName, "schema \"%s\" does not exist", u.Name.Name)
-	}
-	if u.Action == "owner to" {
+	case u.Action == "owner to":
 		return s.newOwner(u.NewName)
 	}
-	return pgerr.New(pgerr.FeatureNotSupported, "ALTER SCHEMA ... RENAME is not supported").
-		WithDetail("A schema is an Iceberg namespace, and Iceberg catalogs have no renaming of namespaces.").
-		WithHint("Create the new schema and move the tables with ALTER TABLE ... SET SCHEMA.")
+	return s.renameSchema(ctx, u)
 }
 
 // renameRelation gives a table (t) or a view another name. Views that read it follow.

@@ -416,10 +416,13 @@ func (s *session) resolveTableName(ctx context.Context, name string) (table.Iden
 			return nil, pgerr.Newf(pgerr.WrongObjectType, "\"%s\" is not a table", rel)
 		}
 	}
-	if schema != "" {
-		if pgcatalog.LookupRelation(schema, rel) != nil {
-			return nil, pgerr.Newf(pgerr.WrongObjectType, "\"%s\" is not a table", rel)
+	if other, err := (&resolver{ctx: ctx, s: s}).ResolveRelation(schema, rel); err != nil || other != nil {
+		if err != nil {
+			return nil, err
 		}
+		return nil, pgerr.Newf(pgerr.WrongObjectType, "\"%s\" is not a table", rel)
+	}
+	if schema != "" {
 		rel = schema + "." + rel
 	}
 	return nil, pgerr.Newf(pgerr.UndefinedTable, "relation \"%s\" does not exist", rel)
