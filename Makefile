@@ -7,7 +7,7 @@ LDFLAGS := -X github.com/nordisk/skade-pg/cmd/skade-pg/cli.version=$(VERSION)
 # The packages that build without cgo: the library.
 CORES := ./catalog/... ./warehouse/... ./liveset/... ./changelog/... ./lookup/... ./lineage/... ./internal/... ./examples/...
 
-.PHONY: all build run test test-cores test-race test-clients judges bench lint fmt clean need
+.PHONY: all build run test test-cores test-race soak test-clients judges bench lint fmt clean need
 all: build
 
 # need says in one line what is missing.
@@ -33,6 +33,11 @@ test-cores: need
 
 test-race: need
 	$(GO) test -race -count=1 ./...
+
+# soak checks the laws of change on random histories for DURATION.
+DURATION ?= 10m
+soak: need
+	CGO_ENABLED=0 SKADE_SOAK=$(DURATION) $(GO) test -count=1 -timeout 0 -run '^TestLaws$$' -v ./changelog
 
 # test-clients runs the outside judges; test/setup.sh installs what they need.
 test-clients: build

@@ -135,7 +135,7 @@ func batch(sc *arrow.Schema, rows []row) arrow.RecordBatch {
 				} else {
 					b.Field(i).(*array.StringBuilder).Append(*r.name)
 				}
-			case "v":
+			case "v", "renamed":
 				if r.v == nil {
 					b.Field(i).AppendNull()
 				} else {

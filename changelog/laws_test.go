@@ -12,6 +12,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 
@@ -134,7 +135,7 @@ func (h *history) texts(idx []int) multiset {
 
 // op is one random commit. It returns false when there was nothing to do.
 func (h *history) op() bool {
-	switch n := h.rng.IntN(12); {
+	switch n := h.rng.IntN(14); {
 	case n < 3 || len(h.rows) < 3:
 		rows := h.fresh(1 + h.rng.IntN(12))
 		if len(rows) == 0 {
@@ -167,6 +168,10 @@ func (h *history) op() bool {
 		return h.opCompact()
 	case n < 11 && len(h.states) > 3:
 		return h.opRollback()
+	case n == 12:
+		return h.opEvolve()
+	case n == 13:
+		return h.opRepartition()
 	case h.rng.IntN(4) == 0:
 		rows := h.fresh(0)
 		h.do(func(tt *warehouse.TxTable) error {
@@ -200,6 +205,9 @@ func (h *history) opUpsert() bool {
 
 // opEquality deletes by equality on id, through the warehouse or as a foreign writer does.
 func (h *history) opEquality(foreign bool) bool {
+	if h.partitioned() {
+		return false // one that is not global reaches the files of its own spec and partition only
+	}
 	ids := []int64{h.rows[h.rng.IntN(len(h.rows))].id, 1000}
 	if foreign {
 		h.foreignEqualityDelete(ids)
@@ -217,6 +225,13 @@ func (h *history) opEquality(foreign bool) bool {
 	}
 	h.remove(idx)
 	return h.done("equality delete of id %d, %d rows, foreign %t", ids[0], len(idx), foreign)
+}
+
+func (h *history) partitioned() bool {
+	tbl, err := h.cat.LoadTable(h.ctx, ident)
+	require.NoError(h.t, err)
+	spec := tbl.Spec()
+	return !spec.IsUnpartitioned()
 }
 
 // foreignEqualityDelete commits an equality delete file written by iceberg-go.
@@ -324,6 +339,42 @@ func (h *history) opMixed() bool {
 	return h.done("delete %d and append %d", len(idx), len(rows))
 }
 
+// opEvolve renames a column, as another engine does: rows are the same by field id.
+func (h *history) opEvolve() bool {
+	tbl, err := h.cat.LoadTable(h.ctx, ident)
+	require.NoError(h.t, err)
+	from, to := "v", "renamed"
+	if _, ok := tbl.Schema().FindFieldByName(to); ok {
+		from, to = to, from
+	}
+	tx := tbl.NewTransaction()
+	require.NoError(h.t, tx.UpdateSchema(true, false).RenameColumn([]string{from}, to).Commit())
+	_, err = tx.Commit(h.ctx)
+	require.NoError(h.t, err)
+	return h.done("rename %s to %s", from, to)
+}
+
+// opRepartition partitions the table by another expression from now on; files of the specs before stay.
+func (h *history) opRepartition() bool {
+	tbl, err := h.cat.LoadTable(h.ctx, ident)
+	require.NoError(h.t, err)
+	tx := tbl.NewTransaction()
+	update, what := tx.UpdateSpec(true), "unpartitioned"
+	spec := tbl.Spec()
+	for _, f := range spec.Fields() {
+		update = update.RemoveField(f.Name)
+	}
+	if spec.IsUnpartitioned() {
+		buckets := 2 + h.rng.IntN(3)
+		what = fmt.Sprintf("bucket(%d, part)", buckets)
+		update = update.AddField("part", iceberg.BucketTransform{NumBuckets: buckets}, "")
+	}
+	require.NoError(h.t, update.Commit())
+	_, err = tx.Commit(h.ctx)
+	require.NoError(h.t, err)
+	return h.done("partition by %s", what)
+}
+
 func (h *history) done(format string, args ...any) bool {
 	cut := h.cat.Cut()
 	st, err := cut.Table(ident)
@@ -335,36 +386,62 @@ func (h *history) done(format string, args ...any) bool {
 	return true
 }
 
-// TestLaws checks L1, L2, L3, L4, L5 and L6 on random histories against a model in memory.
+// lawCase is one kind of table that the laws are checked on.
+type lawCase struct {
+	version, partition int
+	keyed              bool
+}
+
+var lawCases = []lawCase{{2, 0, true}, {2, 0, false}, {3, 0, true}, {3, 0, false}, {2, 3, true}, {2, 3, false}, {3, 3, true}}
+
+func (c lawCase) String() string {
+	return fmt.Sprintf("v%d keyed=%t partition=%d", c.version, c.keyed, c.partition)
+}
+
+// TestLaws checks L1, L2, L3, L4, L5 and L6 on random histories against a model in memory. SKADE_SEED repeats a history; with SKADE_SOAK,
+// a duration, it goes on with longer histories until that time is over.
 func TestLaws(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("SKADE_SEED"); s != "" {
 		seed, _ = strconv.ParseUint(s, 10, 64)
 	}
-	for _, c := range []struct {
-		version, partition int
-		keyed              bool
-	}{{2, 0, true}, {2, 0, false}, {3, 0, true}, {3, 0, false}, {2, 3, true}, {2, 3, false}, {3, 3, true}} {
-		t.Run(fmt.Sprintf("v%d keyed=%t partition=%d", c.version, c.keyed, c.partition), func(t *testing.T) {
-			t.Logf("seed %d (SKADE_SEED)", seed)
-			h := &history{kit: openKit(t, changelog.Options{BatchRows: 5, PartitionRows: c.partition, Workers: 2}),
-				rng: rand.New(rand.NewPCG(seed, 11)), keyed: c.keyed, version: c.version}
-			h.createTable(c.version, c.keyed)
-			h.done("create")
-			for range 25 {
-				h.op()
+	soak, ops := time.Duration(0), 25
+	if s := os.Getenv("SKADE_SOAK"); s != "" {
+		var err error
+		soak, err = time.ParseDuration(s)
+		require.NoError(t, err, "SKADE_SOAK")
+		ops = 60
+	}
+	for start, n := time.Now(), 0; n == 0 || time.Since(start) < soak && !t.Failed(); seed++ {
+		for _, c := range lawCases {
+			t.Run(c.String(), func(t *testing.T) { checkHistory(t, c, seed, ops) })
+			n++
+		}
+		if soak > 0 {
+			t.Logf("%d histories, %s", n, time.Since(start).Round(time.Second))
+		}
+	}
+}
+
+// checkHistory makes a random history and checks the laws on random windows of it.
+func checkHistory(t *testing.T, c lawCase, seed uint64, ops int) {
+	t.Logf("seed %d (SKADE_SEED)", seed)
+	h := &history{kit: openKit(t, changelog.Options{BatchRows: 5, PartitionRows: c.partition, Workers: 2}),
+		rng: rand.New(rand.NewPCG(seed, 11)), keyed: c.keyed, version: c.version}
+	h.createTable(c.version, c.keyed)
+	h.done("create")
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, l := range h.log {
+				t.Log(l)
 			}
-			t.Cleanup(func() {
-				if t.Failed() {
-					for _, l := range h.log {
-						t.Log(l)
-					}
-				}
-			})
-			for range 12 {
-				h.checkLaws()
-			}
-		})
+		}
+	})
+	for range ops {
+		h.op()
+	}
+	for range ops / 2 {
+		h.checkLaws()
 	}
 }
 
