@@ -334,6 +334,9 @@ func (s *session) copyRows(ctx context.Context, w pgwire.Writer, u *pgsql.Copy, 
 		return 0, err
 	}
 	defer app.Release()
+	if u.Format == "binary" {
+		app.HideValues()
+	}
 	overall := byte(0)
 	formats := make([]int16, len(into.names))
 	if u.Format == "binary" {
@@ -362,6 +365,21 @@ func (s *session) copyRows(ctx context.Context, w pgwire.Writer, u *pgsql.Copy, 
 		batch = copyBatch{raw: batch.raw}
 		return err
 	}
+	// earlier is the error of a row before the one that err is about: rows are written behind those that are read.
+	earlier := func(err error) error {
+		if pgerr.As(err) == nil || ctx.Err() != nil {
+			return err
+		}
+		if app.Rows() > 0 {
+			if werr := flush(); werr != nil {
+				return werr
+			}
+		}
+		if werr := sink.finish(); werr != nil {
+			return werr
+		}
+		return err
+	}
 	for {
 		fields, err := rd.Next()
 		if err == io.EOF {
@@ -371,10 +389,10 @@ func (s *session) copyRows(ctx context.Context, w pgwire.Writer, u *pgsql.Copy, 
 			if overall == 1 && rd.Line() > 0 {
 				err = rd.Locate(err)
 			}
-			return 0, err
+			return 0, earlier(err)
 		}
 		if err := app.Append(fields, rd.Line()); err != nil {
-			return 0, rd.Locate(err)
+			return 0, earlier(rd.Locate(err))
 		}
 		rows++
 		batch.add(rd)
@@ -398,8 +416,10 @@ func (s *session) copyColumns(ctx context.Context, into *copyInto) ([]pgcopy.Col
 	out := make([]pgcopy.Column, len(into.rel.Columns))
 	for i, c := range into.rel.Columns {
 		out[i] = pgcopy.Column{Name: c.Name, OID: c.Type, Mod: c.Mod, Source: slices.Index(into.names, c.Name), DefaultNull: true, NotNull: c.NotNull}
+		if into.guard != nil {
+			out[i].NotNull = false // the guard looks at whole rows
+		}
 		if into.filled(i) {
-			out[i].NotNull = false // the guard looks at what it puts in
 			continue
 		}
 		if out[i].Source >= 0 || c.Default == "" {

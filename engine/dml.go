@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/nordisk/skade-pg/engine/duck"
 	"github.com/nordisk/skade-pg/engine/lockmgr"
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgerr"
@@ -109,8 +110,20 @@ func (s *session) runDML(ctx context.Context, b binding, w pgwire.Writer) (*dmlR
 	return res, err
 }
 
-// runOnce runs a statement with its parts, on one snapshot.
-func (s *session) runOnce(ctx context.Context, b binding, t *warehouse.TxTable, w pgwire.Writer) (*dmlResult, error) {
+// maxLostErrors bounds how often a statement runs again for an error that DuckDB lost.
+const maxLostErrors = 8
+
+// runOnce runs a statement with its parts, on one snapshot. It runs it again when it failed for a reason that was lost.
+func (s *session) runOnce(ctx context.Context, b binding, t *warehouse.TxTable, w pgwire.Writer) (res *dmlResult, err error) {
+	for range maxLostErrors {
+		if res, err = s.runWhole(ctx, b, t, w); !errors.Is(err, duck.ErrErrorLost) || ctx.Err() != nil {
+			break
+		}
+	}
+	return res, err
+}
+
+func (s *session) runWhole(ctx context.Context, b binding, t *warehouse.TxTable, w pgwire.Writer) (*dmlResult, error) {
 	thaw, err := s.freeze(ctx, b.query())
 	if err != nil {
 		return nil, err

@@ -18,8 +18,12 @@ import (
 	"github.com/nordisk/skade-pg/liveset"
 )
 
-// keepOwnBytes is the size from which a file that was spilled within the transaction is committed as it is.
-const keepOwnBytes = 8 << 20
+// keepOwnBytes is the size from which a file that was spilled within the transaction is committed as it is, and the part of the memory limit from
+// which one is, too: a file that a full memory has become. Writing those again would cost as much as all that was written.
+const (
+	keepOwnBytes = 8 << 20
+	keepOwnShare = 16
+)
 
 // tableCommit is one table's part of a commit. What does not depend on the newest base is made by prepare, the rest by
 // build in the catalog's serial point.
@@ -269,10 +273,11 @@ func (c *tableCommit) writeDeletes() error {
 func (t *TxTable) finalFilesLocked(ctx context.Context) ([]*ownFile, error) {
 	st := t.st
 	var keep, again []*ownFile
+	large := min(keepOwnBytes, t.tx.w.opts.MemoryLimit/keepOwnShare)
 	for _, o := range st.own {
 		if b := st.suppress[o.file.Path]; b != nil && !b.IsEmpty() {
 			again = append(again, o)
-		} else if o.file.Size < keepOwnBytes {
+		} else if o.file.Size < large {
 			again = append(again, o)
 		} else {
 			keep = append(keep, o)

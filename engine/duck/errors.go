@@ -13,6 +13,9 @@ var (
 	ErrUnsupportedType = errors.New("duck: unsupported type")
 	// ErrConfig is returned by Open when DuckDB refuses a setting or a function.
 	ErrConfig = errors.New("duck: configuration refused")
+	// ErrErrorLost is returned when a statement was interrupted by nobody: one of DuckDB's threads failed, and the one that fetches saw that it
+	// has to stop before it saw why. Running the statement again gives the error.
+	ErrErrorLost = errors.New("duck: the error of a worker thread was lost")
 	// ErrOutOfMemory is returned when DuckDB cannot allocate a handle.
 	ErrOutOfMemory = errors.New("duck: out of memory")
 	// ErrLeaked is returned by DB.Close when connections or relations are still in use.

@@ -58,6 +58,7 @@ func engineFailure(ctx context.Context, text string) error {
 		if ctx.Err() != nil {
 			return MapError(context.Cause(ctx))
 		}
+		return mapEngine(e).WithCause(ErrErrorLost)
 	}
 	return MapError(e)
 }

@@ -39,7 +39,11 @@ type Appender struct {
 	put   []putFunc
 	rows  int
 	bytes int
+	hide  bool
 }
+
+// HideValues leaves the value out of an error's place: the data is binary.
+func (a *Appender) HideValues() { a.hide = true }
 
 // putFunc appends one value that is not NULL.
 type putFunc func(v []byte) error
@@ -116,14 +120,29 @@ func (a *Appender) locate(err error, column string, v []byte, line int64) error 
 		return err
 	}
 	c := *e
-	c.Where = fmt.Sprintf("COPY %s, line %d, column %s: \"%s\"", a.table, line, column, limit(string(v)))
+	c.Where = fmt.Sprintf("COPY %s, line %d, column %s", a.table, line, column)
+	if !a.hide {
+		c.Where += ": \"" + limit(string(v)) + "\""
+	}
 	return &c
 }
 
 // Take returns the rows so far as a batch, which the caller releases, and starts the next.
 func (a *Appender) Take() arrow.RecordBatch {
+	n := a.rows
 	a.rows, a.bytes = 0, 0
-	return a.b.NewRecordBatch()
+	cols := make([]arrow.Array, len(a.cols))
+	for i := range cols {
+		all := a.b.Field(i).NewArray()
+		cols[i] = array.NewSlice(all, 0, int64(n)) // a row that failed may have left its first values
+		all.Release()
+	}
+	defer func() {
+		for _, c := range cols {
+			c.Release()
+		}
+	}()
+	return array.NewRecordBatch(a.b.Schema(), cols, int64(n))
 }
 
 // newPut makes the function that parses a value of a PostgreSQL type and appends it to a storage column.
