@@ -165,7 +165,12 @@ func (gw *Gateway) objects(tx *warehouse.Tx, temp *tempSchema) *pgcatalog.Object
 	}
 	if temp != nil {
 		for i := range o.Relations {
-			o.Relations[i].Temporary = o.Relations[i].Namespace == temp.name
+			if r := &o.Relations[i]; r.Namespace == temp.name {
+				r.Temporary = true
+				if r.Kind == pgcatalog.Table {
+					r.Rows = -1 // never analysed, as PostgreSQL says of it
+				}
+			}
 		}
 	}
 	return o

@@ -73,7 +73,7 @@ func callUnregisterTable(ctx context.Context, s *session, args []*sqlfuncs.Value
 	if err := s.tx.writable("unregister_table"); err != nil {
 		return nil, err
 	}
-	ident, err := s.resolveTableName(ctx, args[0].Text)
+	ident, err := s.resolveTableName(ctx, args[0].Text, false)
 	if err != nil {
 		return nil, err
 	}

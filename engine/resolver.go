@@ -370,7 +370,9 @@ func (s *session) env(ctx context.Context) *sqlfuncs.Env {
 	return &sqlfuncs.Env{
 		Cut: tx.Cut(), Catalog: s.gw.catalog, Changes: s.gw.changes, Lookup: s.gw.lookup, Mounts: s.gw.mounts, Zone: s.gucs.loc,
 		SessionAsOf: s.gucs.value("skade.as_of"),
-		Resolve:     func(name string) (table.Identifier, error) { return s.resolveTableName(ctx, name) },
+		Resolve:     func(name string) (table.Identifier, error) { return s.resolveTableName(ctx, name, false) },
+		ResolveOwn:  func(name string) (table.Identifier, error) { return s.resolveTableName(ctx, name, true) },
+		Created:     s.createdTable,
 		Own:         s.ownWrites,
 		Visible:     func(table.Identifier) bool { return true },
 		Write:       s.writeTx, Candidates: s.candidates, NewName: s.newName, RestoreOwned: s.restoreSequences,
@@ -380,15 +382,17 @@ func (s *session) env(ctx context.Context) *sqlfuncs.Env {
 	}
 }
 
-// resolveTableName finds the table of a name as written in SQL text, or of a regclass's OID.
-func (s *session) resolveTableName(ctx context.Context, name string) (table.Identifier, error) {
+// resolveTableName finds the table of a name as written in SQL text, or of a regclass's OID. temp says whether it may be a temporary one.
+func (s *session) resolveTableName(ctx context.Context, name string, temp bool) (table.Identifier, error) {
 	tx := s.readTx()
 	if name != "" && strings.Trim(name, "0123456789") == "" {
 		if oid, err := parseOID(name); err == nil {
 			if t, ok := tx.Cut().TableByOID(oid); ok {
 				return t.Ident, nil
 			}
-			if ident := s.tempTableByOID(tx, oid); ident != nil {
+			if ident := s.tempTableByOID(tx, oid); ident != nil && temp {
+				return ident, nil
+			} else if ident != nil {
 				return nil, refuseTemp(ident[1])
 			}
 		}
@@ -404,7 +408,7 @@ func (s *session) resolveTableName(ctx context.Context, name string) (table.Iden
 	for _, sch := range schemas {
 		t, err := tx.Table(ctx, identOf(sch, rel))
 		if err == nil {
-			if t.Private() {
+			if t.Private() && !temp {
 				return nil, refuseTemp(rel)
 			}
 			return t.Ident(), nil

@@ -17,6 +17,7 @@ import (
 	"github.com/nordisk/skade-pg/engine/pgcatalog"
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgerr"
+	"github.com/nordisk/skade-pg/sqlfuncs"
 	"github.com/nordisk/skade-pg/warehouse"
 )
 
@@ -338,4 +339,14 @@ func (t *txn) writableTarget(command string, target *pgsql.Relation) error {
 func (s *session) namesTemp(text string) bool {
 	t := s.temp()
 	return t != nil && strings.Contains(text, "'"+t.name+".")
+}
+
+// createdTable is a table that no cut knows: temporary, or created by this transaction; nil for others.
+func (s *session) createdTable(ctx context.Context, ident table.Identifier) (*sqlfuncs.CreatedTable, error) {
+	t, err := s.table(ctx, ident)
+	if err != nil || t.State() != nil {
+		return nil, err
+	}
+	set, err := t.Live(ctx)
+	return &sqlfuncs.CreatedTable{Ref: t.Ref(), Live: set, OID: tableOID(t)}, err
 }

@@ -56,6 +56,10 @@ type Env struct {
 	Zone    *time.Location
 	// Resolve finds a table by its SQL name (quoted and qualified as in SQL, or a regclass's OID as digits). Errors: 42P01, 42809.
 	Resolve func(name string) (table.Identifier, error)
+	// ResolveOwn is Resolve that finds temporary tables, too; Resolve refuses them.
+	ResolveOwn func(name string) (table.Identifier, error)
+	// Created gives a table that the cut does not know: one that the transaction has created, or a temporary one; nil for others.
+	Created func(ctx context.Context, ident table.Identifier) (*CreatedTable, error)
 	// Own gives a table's state with the transaction's own writes; nil, nil when it has none.
 	Own func(ctx context.Context, ident table.Identifier) (*liveset.Set, error)
 	// Visible reports whether the session may see a table in the feed (SELECT right).
@@ -176,6 +180,29 @@ var functions = []*Function{
 	waitForCommit,
 }
 
+// CreatedTable is a table without a snapshot that the catalog knows.
+type CreatedTable struct {
+	Ref  liveset.Ref
+	Live *liveset.Set
+	OID  uint32
+}
+
+// created is Created, nil without one.
+func (e *Env) created(ctx context.Context, ident table.Identifier) (*CreatedTable, error) {
+	if e.Created == nil {
+		return nil, nil
+	}
+	return e.Created(ctx, ident)
+}
+
+// resolveOwn is ResolveOwn, Resolve without one.
+func (e *Env) resolveOwn(name string) (table.Identifier, error) {
+	if e.ResolveOwn == nil {
+		return e.Resolve(name)
+	}
+	return e.ResolveOwn(name)
+}
+
 var views = []*View{changefeedsView, commitsView, mountsView, progressView}
 
 // Defaults is the number of trailing arguments that may be left out.
@@ -192,6 +219,10 @@ func given(args []*Value, i int) bool { return i < len(args) && args[i] != nil &
 
 // tableArg resolves the table named by argument 0, which must be known before execution.
 func tableArg(env *Env, fn string, args []*Value) (table.Identifier, error) {
+	return tableNamed(env.Resolve, fn, args)
+}
+
+func tableNamed(resolve func(string) (table.Identifier, error), fn string, args []*Value) (table.Identifier, error) {
 	if len(args) == 0 || args[0] == nil {
 		return nil, pgerr.Newf(pgerr.IndeterminateDatatype, "table name of %s must be a constant", fn).
 			WithDetail("The columns of the result depend on it, and they must be known before execution.")
@@ -199,7 +230,7 @@ func tableArg(env *Env, fn string, args []*Value) (table.Identifier, error) {
 	if args[0].Null {
 		return nil, pgerr.Newf(pgerr.InvalidParameterValue, "table name of %s must not be null", fn)
 	}
-	return env.Resolve(args[0].Text)
+	return resolve(args[0].Text)
 }
 
 // boundArg reads a bound: a bigint snapshot id, a timestamp, or text.

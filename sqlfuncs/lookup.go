@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/iceberg-go/table"
 
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
@@ -31,15 +32,11 @@ var lookupFunc = &Function{
 }
 
 func describeLookup(ctx context.Context, env *Env, args []*Value) (*Shape, error) {
-	ident, err := tableArg(env, "lookup", args)
+	ident, err := tableNamed(env.resolveOwn, "lookup", args)
 	if err != nil {
 		return nil, err
 	}
-	st, err := env.Cut.Table(ident)
-	if err != nil {
-		return nil, err
-	}
-	md, err := st.Metadata(ctx)
+	md, oid, err := lookupTable(ctx, env, ident)
 	if err != nil {
 		return nil, err
 	}
@@ -51,12 +48,45 @@ func describeLookup(ctx context.Context, env *Env, args []*Value) (*Shape, error
 	if err != nil {
 		return nil, err
 	}
-	return &Shape{Ident: ident, Table: cols.Table, TableOID: st.OID, Columns: tableColumns(cols.Table, md.Properties())}, nil
+	return &Shape{Ident: ident, Table: cols.Table, TableOID: oid, Columns: tableColumns(cols.Table, md.Properties())}, nil
+}
+
+// lookupTable is the metadata and the OID of the table that a call names.
+func lookupTable(ctx context.Context, env *Env, ident table.Identifier) (table.Metadata, uint32, error) {
+	created, err := env.created(ctx, ident)
+	if err != nil {
+		return nil, 0, err
+	}
+	if created != nil {
+		return created.Ref.Metadata, created.OID, nil
+	}
+	st, err := env.Cut.Table(ident)
+	if err != nil {
+		return nil, 0, err
+	}
+	md, err := st.Metadata(ctx)
+	return md, st.OID, err
 }
 
 // lookupTarget says what a call looks in: the bound's state, else the session's as_of, else the present with the transaction's own writes.
 func lookupTarget(ctx context.Context, env *Env, shape *Shape, args []*Value) (lookup.Target, error) {
 	t := lookup.Target{Cut: env.Cut, Ident: shape.Ident, Schema: shape.Table}
+	if given(args, 3) {
+		for _, v := range args[3].Array {
+			t.KeyColumns = append(t.KeyColumns, v.Text)
+		}
+	}
+	created, err := env.created(ctx, shape.Ident)
+	if err != nil {
+		return t, err
+	}
+	if created != nil {
+		if given(args, 2) {
+			return t, pgerr.Newf(pgerr.FeatureNotSupported, "table \"%s\" has no past: it is temporary, or not committed yet", shape.Ident[len(shape.Ident)-1])
+		}
+		t.Ref, t.Live = &created.Ref, created.Live
+		return t, nil
+	}
 	var bound *Value
 	switch {
 	case given(args, 2):
@@ -76,11 +106,6 @@ func lookupTarget(ctx context.Context, env *Env, shape *Shape, args []*Value) (l
 			return t, err
 		}
 		t.Live = own
-	}
-	if given(args, 3) {
-		for _, v := range args[3].Array {
-			t.KeyColumns = append(t.KeyColumns, v.Text)
-		}
 	}
 	return t, nil
 }

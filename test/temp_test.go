@@ -64,8 +64,17 @@ func TestTempTablesAreTheSessionsOwn(t *testing.T) {
 	require.Equal(t, [...]string{"0A000", `"p" is a temporary table`}, [...]string{e.Code, e.Message})
 	require.Equal(t, [][]string{{"1"}}, rows(t, a, "SELECT count(*) FROM table_changes('public.p', NULL, NULL)"))
 
+	require.Equal(t, "0A000", sqlstate(t, a, "SELECT skade.create_tag('p', 'x')").Code)
+	require.Equal(t, [][]string{{"3", "t3"}}, rows(t, a, "SELECT * FROM lookup('p', 3)"))
+	require.Equal(t, [][]string{{"1", "permanent"}}, rows(t, a, "SELECT * FROM lookup('public.p', 1)"))
+	require.Equal(t, "0A000", sqlstate(t, a, "SELECT * FROM lookup('p', 3, 'now')").Code)
+
 	run(t, a, "DROP TABLE p")
 	require.Equal(t, [][]string{{"1", "permanent"}}, rows(t, a, "TABLE p"))
+	require.Equal(t, [][]string{{"1", "permanent"}}, rows(t, a, "SELECT * FROM lookup('p', 1)"))
+	run(t, a, "BEGIN; CREATE TABLE made (id int PRIMARY KEY, v text); INSERT INTO made VALUES (1, 'a')")
+	require.Equal(t, [][]string{{"1", "a"}}, rows(t, a, "SELECT * FROM lookup('made', 1)"))
+	run(t, a, "ROLLBACK")
 	require.Equal(t, [][]string{{"7", "7"}}, rows(t, b, "TABLE p"))
 }
 

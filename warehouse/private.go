@@ -53,8 +53,8 @@ func (w *Warehouse) NewPrivate(o PrivateOptions) *Private {
 // Namespace is the name of its namespace.
 func (p *Private) Namespace() string { return p.opts.Namespace }
 
-// Version changes with every change of its tables and objects, rows included.
-func (p *Private) Version() int64 { return p.tx.changes.Load() }
+// Version changes with every change of its tables' definitions and of its objects.
+func (p *Private) Version() int64 { return p.tx.definitions.Load() }
 
 // Empty says that there is nothing in it.
 func (p *Private) Empty() bool {
@@ -84,7 +84,7 @@ func (p *Private) Close() error {
 func (tx *Tx) Attach(p *Private) {
 	tx.private = p
 	if !tx.opts.ReadOnly { // a reader leaves no mark that nobody would take away
-		tx.privateBegin, tx.privateVersion = p.tx.Savepoint(), p.Version()
+		tx.privateBegin, tx.privateChanges = p.tx.Savepoint(), p.tx.changes.Load()
 	}
 }
 
@@ -93,7 +93,7 @@ func (tx *Tx) Private() *Private { return tx.private }
 
 // PrivateChanged says whether the transaction has changed something in its private side.
 func (tx *Tx) PrivateChanged() bool {
-	return tx.private != nil && tx.private.Version() != tx.privateVersion
+	return tx.private != nil && tx.private.tx.changes.Load() != tx.privateChanges
 }
 
 // hidden is the private side's transaction when the namespace or name is in it, else nil.

@@ -167,7 +167,7 @@ func (t *TxTable) deriveMeta() error {
 
 // writable refuses writes to an ended or read-only transaction and to a table that cannot be written.
 func (t *TxTable) writable() error {
-	if err := t.tx.writable(); err != nil {
+	if err := t.tx.rowsWritable(); err != nil {
 		return err
 	}
 	if err := t.ownTable(); err != nil {

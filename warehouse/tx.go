@@ -43,9 +43,10 @@ type Tx struct {
 
 	private        *Private // the namespace that only this session has
 	privateBegin   Mark     // where the transaction began in it
-	privateVersion int64
-	side           *Private     // this is that side's transaction
-	changes        atomic.Int64 // of a private side's: counts changes
+	privateChanges int64
+	side           *Private // this is that side's transaction
+	// changes and definitions count what a private side's transaction has changed: anything, and what is not rows.
+	changes, definitions atomic.Int64
 }
 
 // Begin opens a transaction on opts.Cut (nil: the catalog's current cut).
@@ -130,7 +131,16 @@ func (tx *Tx) usable() error {
 	return nil
 }
 
+// writable is for what changes definitions.
 func (tx *Tx) writable() error {
+	if err := tx.rowsWritable(); err != nil {
+		return err
+	}
+	tx.definitions.Add(1)
+	return nil
+}
+
+func (tx *Tx) rowsWritable() error {
 	if err := tx.usable(); err != nil {
 		return err
 	}
@@ -199,6 +209,7 @@ func (tx *Tx) RollbackTo(mk Mark) error {
 		}
 	}
 	tx.changes.Add(1)
+	tx.definitions.Add(1)
 	tx.marks = tx.marks[:m.seq+1]
 	later := tx.names.tables
 	tx.names, tx.ops, tx.branch = m.names.clone(), m.ops, m.branch
