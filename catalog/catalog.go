@@ -46,7 +46,6 @@ type Catalog struct {
 	noSync    bool
 	now       func() time.Time
 	metadata  *metadataCache
-	encoder   metadataEncoder // the leader's
 	cut       atomic.Pointer[Cut]
 	mirror    mirror
 	subs      subscribers

@@ -229,7 +229,7 @@ func (g *group) writeMetadata() (map[string][]byte, error) {
 		if t.meta == nil || len(t.states) == 0 {
 			continue
 		}
-		data, err := g.c.encoder.encode(t.meta)
+		data, err := encodeMetadata(t.meta)
 		if err != nil {
 			return nil, fmt.Errorf("encode metadata: %w", err)
 		}

@@ -113,7 +113,7 @@ const metadataWeight = 3
 
 type metadataEntry struct {
 	location string
-	size     int64 // in memory, about
+	size     int64 // in memory, about; the newest of a chain carries all of it
 
 	once   sync.Once
 	loaded atomic.Bool // set behind meta
@@ -126,6 +126,7 @@ type metadataEntry struct {
 }
 
 func (e *metadataEntry) set(meta table.Metadata) {
+	meta = chainOf(meta, nil)
 	e.meta, e.head, e.schemaID, e.refs = meta, headOf(meta), meta.CurrentSchema().ID, refsOf(meta)
 	e.loaded.Store(true)
 }
@@ -150,7 +151,26 @@ func (c *metadataCache) put(location string, meta table.Metadata, size int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dropLocked(location)
+	c.carryLocked(e)
 	c.addLocked(e)
+}
+
+// chainedSize is what metadata adds to the chain that it shares with its successor, in bytes, about.
+const chainedSize = 4 << 10
+
+// carryLocked moves the weight of a chain to its newest entry.
+func (c *metadataCache) carryLocked(e *metadataEntry) {
+	m, ok := e.meta.(*chained)
+	if !ok {
+		return
+	}
+	if old := m.chain.carrier; old != nil && old.size > chainedSize {
+		if el, ok := c.mu.entries[old.location]; ok && el.Value == old {
+			c.mu.size -= old.size - chainedSize
+		}
+		old.size = chainedSize
+	}
+	m.chain.carrier = e
 }
 
 func (c *metadataCache) addLocked(e *metadataEntry) {
@@ -266,6 +286,11 @@ func (c *metadataCache) at(ctx context.Context, t *TableState) (table.Metadata, 
 		head = strconv.FormatInt(*t.snapshotID, 10)
 	}
 	back, err := c.get(fmt.Sprintf("%s#%s.%d%v", t.MetadataLocation, head, t.schemaID, t.refs), func() (table.Metadata, int64, error) {
+		if m, ok := e.meta.(*chained); ok {
+			if back, ok := m.at(t.snapshotID, t.schemaID, t.refs); ok {
+				return back, chainedSize / metadataWeight, nil
+			}
+		}
 		back, err := withHead(e.meta, t.snapshotID, t.schemaID, t.refs)
 		return back, t.metadataSize, err
 	})

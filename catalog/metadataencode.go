@@ -14,29 +14,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// snapshotJSONBudget bounds the encoded snapshots that a metadataEncoder keeps, in bytes.
-const snapshotJSONBudget = 32 << 20
-
-// metadataEncoder writes metadata files. A table's snapshots are most of its metadata and never change, so their JSON is kept
-// from one file to the next: a commit encodes its own snapshot only. One goroutine uses it, the leader of the group.
-type metadataEncoder struct {
-	tables map[uuid.UUID]map[int64]snapshotJSON
-	size   int
-}
-
-// snapshotJSON is a snapshot as it was encoded, with what tells it from another one of the same id.
-type snapshotJSON struct {
-	sequence, timestamp int64
-	list                string
-	raw                 json.RawMessage
-}
-
-func (j snapshotJSON) is(s *table.Snapshot) bool {
-	return j.sequence == s.SequenceNumber && j.timestamp == s.TimestampMs && j.list == s.ManifestList
-}
-
-// metadataDocument has the fields of iceberg-go's metadata in its order. It exists because the library's own encoding is
-// O(snapshots) with a large constant.
+// metadataDocument has the fields of iceberg-go's metadata, but for the three lists that grow with commits: snapshots, snapshot log and
+// metadata log. It exists because the library encodes all of them whenever it is asked.
 type metadataDocument struct {
 	LastSequenceNumber *int64                          `json:"last-sequence-number,omitempty"`
 	FormatVersion      int                             `json:"format-version"`
@@ -51,8 +30,6 @@ type metadataDocument struct {
 	LastPartitionID    *int                            `json:"last-partition-id,omitempty"`
 	Properties         iceberg.Properties              `json:"properties,omitempty"`
 	CurrentSnapshotID  *int64                          `json:"current-snapshot-id,omitempty"`
-	SnapshotLog        []table.SnapshotLogEntry        `json:"snapshot-log,omitempty"`
-	MetadataLog        []table.MetadataLogEntry        `json:"metadata-log,omitempty"`
 	SortOrders         []table.SortOrder               `json:"sort-orders"`
 	DefaultSortOrderID int                             `json:"default-sort-order-id"`
 	Refs               map[string]table.SnapshotRef    `json:"refs,omitempty"`
@@ -62,15 +39,42 @@ type metadataDocument struct {
 	NextRowID          *int64                          `json:"next-row-id,omitempty"`
 }
 
-// encode returns the bytes of a metadata file with the table's compression.
-func (e *metadataEncoder) encode(meta table.Metadata) ([]byte, error) {
-	plain, err := e.document(meta)
+// document is a metadata file in parts: the head, and the lists, each the JSON of its elements joined by commas.
+type document struct {
+	head                             []byte // up to the lists, without the closing brace
+	snapshots, snapshotLog, oldFiles []byte
+}
+
+// The lists' names, in the order of the file.
+var documentLists = [...]string{`,"snapshots":[`, `,"snapshot-log":[`, `,"metadata-log":[`}
+
+func (d *document) lists() [3][]byte { return [3][]byte{d.snapshots, d.snapshotLog, d.oldFiles} }
+
+// bytes is the file, uncompressed.
+func (d *document) bytes() []byte {
+	size := len(d.head) + 3
+	for _, l := range d.lists() {
+		size += len(l) + 20
+	}
+	out := append(make([]byte, 0, size), d.head...)
+	for i, l := range d.lists() {
+		if len(l) > 0 {
+			out = append(append(append(out, documentLists[i]...), l...), ']')
+		}
+	}
+	return append(out, '}', '\n')
+}
+
+// encodeMetadata returns the bytes of a metadata file with the table's compression.
+func encodeMetadata(meta table.Metadata) ([]byte, error) {
+	d, err := encodeDocument(chainOf(meta, nil))
 	if err != nil {
 		return nil, err
 	}
+	plain := d.bytes()
 	var buf bytes.Buffer
 	var z io.WriteCloser
-	switch codec := meta.Properties().Get(table.MetadataCompressionKey, table.MetadataCompressionDefault); codec {
+	switch codec := compressionOf(meta); codec {
 	case table.MetadataCompressionCodecNone:
 		return plain, nil
 	case table.MetadataCompressionCodecGzip:
@@ -91,86 +95,46 @@ func (e *metadataEncoder) encode(meta table.Metadata) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-func (e *metadataEncoder) document(meta table.Metadata) ([]byte, error) {
-	if meta.Version() < 2 { // nobody writes many of those
-		b, err := json.Marshal(meta)
-		return append(b, '\n'), err
+func compressionOf(meta table.Metadata) string {
+	return meta.Properties().Get(table.MetadataCompressionKey, table.MetadataCompressionDefault)
+}
+
+// encodeDocument encodes what is new in the metadata and takes the rest from its chain.
+func encodeDocument(m *chained) (*document, error) {
+	if m.Version() < 2 { // nobody adds to those
+		b, err := json.Marshal(m.Metadata)
+		return &document{head: bytes.TrimSuffix(b, []byte("}"))}, err
 	}
-	seq := meta.LastSequenceNumber()
 	d := metadataDocument{
-		LastSequenceNumber: &seq, FormatVersion: meta.Version(), UUID: meta.TableUUID(), Location: meta.Location(), LastUpdatedMS: meta.LastUpdatedMillis(),
-		LastColumnID: meta.LastColumnID(), Schemas: meta.Schemas(), CurrentSchemaID: meta.CurrentSchema().ID,
-		Specs: meta.PartitionSpecs(), DefaultSpecID: meta.DefaultPartitionSpec(), LastPartitionID: meta.LastPartitionSpecID(),
-		Properties: meta.Properties(), CurrentSnapshotID: headOf(meta),
-		SnapshotLog: slices.Collect(meta.SnapshotLogs()), MetadataLog: slices.Collect(meta.PreviousFiles()),
-		SortOrders: meta.SortOrders(), DefaultSortOrderID: meta.DefaultSortOrder(), Refs: map[string]table.SnapshotRef{},
-		Statistics: slices.Collect(meta.Statistics()), PartitionStats: slices.Collect(meta.PartitionStatistics()), EncryptionKeys: slices.Collect(meta.EncryptionKeys()),
+		FormatVersion: m.Version(), UUID: m.TableUUID(), Location: m.Location(), LastUpdatedMS: m.updated, LastColumnID: m.LastColumnID(),
+		Schemas: m.fixed.schemas, CurrentSchemaID: m.fixed.schema.ID, Specs: m.fixed.specs, DefaultSpecID: m.DefaultPartitionSpec(),
+		LastPartitionID: m.LastPartitionSpecID(), Properties: m.fixed.properties, CurrentSnapshotID: m.current,
+		SortOrders: m.SortOrders(), DefaultSortOrderID: m.DefaultSortOrder(), Refs: m.refs,
+		Statistics: slices.Collect(m.Statistics()), PartitionStats: slices.Collect(m.PartitionStatistics()), EncryptionKeys: slices.Collect(m.EncryptionKeys()),
 	}
-	for name, ref := range meta.Refs() {
-		d.Refs[name] = ref
-	}
-	if meta.Version() >= 3 {
-		next := meta.NextRowID()
-		d.NextRowID = &next
+	d.LastSequenceNumber = &m.sequence
+	if m.Version() >= 3 {
+		d.NextRowID = &m.nextRow
 	}
 	head, err := json.Marshal(&d)
 	if err != nil {
 		return nil, err
 	}
-	snapshots, size, err := e.snapshots(meta)
-	if err != nil {
+	head = head[:len(head)-1]
+	if m.current == nil && m.Version() >= 3 {
+		head = append(head, `,"current-snapshot-id":null`...) // required there
+	}
+	out := &document{head: head}
+	c := m.chain
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if out.snapshots, err = upTo(&c.mu.json, m.snapshots); err != nil {
 		return nil, err
 	}
-	out := make([]byte, 0, len(head)+size+len(snapshots)+64)
-	out = append(out, head[:len(head)-1]...)
-	if d.CurrentSnapshotID == nil && meta.Version() >= 3 {
-		out = append(out, `,"current-snapshot-id":null`...) // required there
+	if out.snapshotLog, err = upTo(&c.mu.logJSON, m.log); err != nil {
+		return nil, err
 	}
-	for i, s := range snapshots {
-		if i == 0 {
-			out = append(out, `,"snapshots":[`...)
-		} else {
-			out = append(out, ',')
-		}
-		out = append(out, s...)
-	}
-	if len(snapshots) > 0 {
-		out = append(out, ']')
-	}
-	return append(out, '}', '\n'), nil
-}
-
-// snapshots returns the JSON of every snapshot, and its size in all.
-func (e *metadataEncoder) snapshots(meta table.Metadata) ([]json.RawMessage, int, error) {
-	old := e.tables[meta.TableUUID()]
-	list := meta.Snapshots()
-	now := make(map[int64]snapshotJSON, len(list))
-	out := make([]json.RawMessage, len(list))
-	size := 0
-	for i := range list {
-		s := &list[i]
-		j, ok := old[s.SnapshotID]
-		if !ok || !j.is(s) {
-			raw, err := json.Marshal(s)
-			if err != nil {
-				return nil, 0, err
-			}
-			j = snapshotJSON{s.SequenceNumber, s.TimestampMs, s.ManifestList, raw}
-		}
-		now[s.SnapshotID], out[i] = j, j.raw
-		size += len(j.raw)
-	}
-	for _, j := range old {
-		e.size -= len(j.raw)
-	}
-	if e.size+size > snapshotJSONBudget || e.tables == nil {
-		e.tables, e.size = map[uuid.UUID]map[int64]snapshotJSON{}, 0
-	}
-	if size <= snapshotJSONBudget {
-		e.tables[meta.TableUUID()] = now
-		e.size += size
-	} else {
-		delete(e.tables, meta.TableUUID())
-	}
-	return out, size, nil
+	var old jsonList
+	out.oldFiles, err = upTo(&old, m.metadataLog)
+	return out, err
 }

@@ -59,12 +59,11 @@ func TestMetadataEncoding(t *testing.T) {
 		return v
 	}
 	for _, version := range []int{2, 3} {
-		var e metadataEncoder
 		for _, n := range []int{0, 1, 5, 6, 3, 0, 4, 4} {
 			m := metadataOf(t, version, n)
 			want, err := json.Marshal(m)
 			require.NoError(t, err)
-			got, err := e.encode(m)
+			got, err := encodeMetadata(m)
 			require.NoError(t, err)
 			require.Equal(t, asMap(want), asMap(got), "version %d, %d snapshots", version, n)
 			back, err := table.ParseMetadataBytes(got)

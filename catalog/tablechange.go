@@ -47,7 +47,8 @@ func (a *attempt) base(ctx context.Context, t *TableState) (meta table.Metadata,
 }
 
 // setMeta stages new metadata for a table and returns its location: one file for all requests of the group.
-func (a *attempt) setMeta(key TableKey, meta table.Metadata, version int) (string, error) {
+func (a *attempt) setMeta(key TableKey, before, meta table.Metadata, version int) (string, error) {
+	meta = chainOf(meta, before)
 	if st, ok := a.metas[key]; ok {
 		a.metas[key] = &stagedTable{location: st.location, meta: meta, states: st.states}
 		return st.location, nil
@@ -155,6 +156,9 @@ func (a *attempt) checkNew(ident table.Identifier, id uuid.UUID) error {
 }
 
 func headOf(meta table.Metadata) *int64 {
+	if m, ok := meta.(*chained); ok {
+		return m.current
+	}
 	if s := meta.CurrentSnapshot(); s != nil {
 		id := s.SnapshotID
 		return &id
@@ -190,7 +194,7 @@ func (ch UpdateTable) apply(ctx context.Context, a *attempt) error {
 	if err != nil || len(updates) == 0 {
 		return err
 	}
-	next, err := table.UpdateTableMetadata(base, updates, replaced)
+	next, err := updateMetadata(base, updates, replaced)
 	if err != nil {
 		return fmt.Errorf("%w: update %s: %w", ErrInvalidRequest, dotted(t.Ident), err)
 	}
@@ -198,6 +202,14 @@ func (ch UpdateTable) apply(ctx context.Context, a *attempt) error {
 		return fmt.Errorf("%w: update %s: a table's uuid never changes", ErrInvalidRequest, dotted(t.Ident))
 	}
 	return a.moveTable(t, t, base, next, out, metadataVersion(t.MetadataLocation)+1)
+}
+
+// updateMetadata applies updates: those of a plain commit in the time of what they add, all others by the library.
+func updateMetadata(base table.Metadata, updates []table.Update, replaced string) (table.Metadata, error) {
+	if next, ok := appendSnapshot(base, updates, replaced); ok {
+		return next, nil
+	}
+	return table.UpdateTableMetadata(base, updates, replaced)
 }
 
 func check(requirements []table.Requirement, base table.Metadata, ident table.Identifier) error {
@@ -226,7 +238,7 @@ func (ch UpdateTable) create(ctx context.Context, a *attempt) error {
 
 // moveTable stages a table's new metadata and the record entries that say what changed. old is nil for a new table.
 func (a *attempt) moveTable(t, old *TableState, base, next table.Metadata, out BuildOutput, version int) error {
-	location, err := a.setMeta(t.Key, next, version)
+	location, err := a.setMeta(t.Key, base, next, version)
 	if err != nil {
 		return err
 	}
@@ -291,7 +303,7 @@ func applyOutput(entries []TableRecord, out BuildOutput) {
 
 func addedSnapshots(base, next table.Metadata) map[int64]*table.Snapshot {
 	added := map[int64]*table.Snapshot{}
-	all := next.Snapshots()
+	all := snapshotsOf(next)
 	for i := len(all) - 1; i >= 0; i-- { // new ones are at the end
 		if base.SnapshotByID(all[i].SnapshotID) != nil {
 			break
@@ -299,6 +311,14 @@ func addedSnapshots(base, next table.Metadata) map[int64]*table.Snapshot {
 		added[all[i].SnapshotID] = &all[i]
 	}
 	return added
+}
+
+// snapshotsOf is meta's snapshots, to be read only.
+func snapshotsOf(meta table.Metadata) []table.Snapshot {
+	if m, ok := meta.(*chained); ok {
+		return m.snapshots
+	}
+	return meta.Snapshots()
 }
 
 // refEntries compares the refs of two metadata, main first, the others by name.
