@@ -96,7 +96,7 @@ func open(ctx context.Context, s store.Store, dir string, o Options) (*Catalog, 
 	if o.MetadataCache <= 0 {
 		o.MetadataCache = 64 << 20
 	}
-	c.metadata = newMetadataCache(c.fs, o.MetadataCache)
+	c.metadata = newMetadataCache(c.fs, c.settler.unwritten, o.MetadataCache)
 	c.subs.c, c.mirror.c, c.settler.c = c, c, c
 	if err := writable(dir); err != nil {
 		return nil, err

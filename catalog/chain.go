@@ -41,6 +41,8 @@ type fixedMetadata struct {
 // chain is the growing lists. Elements never change; whoever holds a prefix of them needs no lock to read it.
 type chain struct {
 	carrier *metadataEntry // guarded by the cache's lock
+	last    *document      // of the newest committed metadata file, and its path; the leader's
+	path    string
 	mu      struct {
 		sync.RWMutex
 		list []table.Snapshot

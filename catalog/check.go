@@ -56,6 +56,9 @@ func Check(ctx context.Context, dir string, report func(Problem)) error {
 // Commits go on meanwhile; a table that they drop or change is checked as of the cut. The error is a failure to look, not
 // a finding.
 func (c *Catalog) Check(ctx context.Context, report func(Problem)) error {
+	if err := c.settler.settle(); err != nil {
+		return err
+	}
 	k := &checker{c: c, cut: c.Cut(), report: report, files: map[string]int64{}}
 	if err := c.store.Check(ctx, func(detail string) { k.problem(c.store.Path(), "%s", detail) }); err != nil {
 		return err

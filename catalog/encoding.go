@@ -26,6 +26,7 @@ const (
 	kindDropped   = 'D'
 	kindSequence  = 'Q'
 	kindFeed      = 'F'
+	kindRedo      = 'G'
 
 	formatVersion = 1
 )

@@ -14,7 +14,6 @@ import (
 
 	"github.com/nordisk/skade-pg/catalog/store"
 	"github.com/nordisk/skade-pg/catalog/store/boltstore"
-	"github.com/nordisk/skade-pg/internal/storeio"
 )
 
 // dbName is the store's file in the folder, warehouseName the directory of the tables made without a location.
@@ -201,44 +200,6 @@ func loadState(ctx context.Context, s store.Store) (*state, error) {
 		}
 	}
 	return st, nil
-}
-
-// recoverFiles brings the bytes of files back that were kept in the store because the files were not synced, and forgets
-// them once the files are.
-func recoverFiles(ctx context.Context, s store.Store, f *storeio.FS) error {
-	var paths []string
-	var ops []store.Op
-	from := []byte{familyFile}
-	err := store.All(ctx, s, store.RangeRequest{From: from, To: store.PrefixEnd(from)}, func(p store.Pair) error {
-		data, err := decodeFile(p.Value)
-		if err != nil {
-			return storeError(s, p.Key, err)
-		}
-		path := string(p.Key[1:])
-		wrote, err := f.Restore(path, data)
-		if err != nil {
-			return fmt.Errorf("restore %s: %w", path, err)
-		}
-		if !wrote {
-			paths = append(paths, path)
-		}
-		ops = append(ops, store.Op{Key: p.Key, Delete: true})
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if err := f.SyncFiles(ctx, paths); err != nil {
-		return err
-	}
-	for len(ops) > 0 {
-		n := min(len(ops), s.Limits().Ops/2)
-		if _, err := s.Apply(ctx, store.Tx{Ops: ops[:n]}); err != nil {
-			return err
-		}
-		ops = ops[n:]
-	}
-	return nil
 }
 
 func encodeFile(data []byte) []byte {

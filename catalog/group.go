@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -31,6 +30,7 @@ type group struct {
 	taken   int // requests that changed something
 
 	created []string // metadata files written by commit: removed when it fails
+	late    []string // metadata files that the settler will write
 }
 
 // stagedTable is a table whose metadata the group changes: one file for all its requests.
@@ -38,6 +38,9 @@ type stagedTable struct {
 	location string
 	meta     table.Metadata
 	states   []*TableState // every state that points to the file
+
+	doc  *document // of the file, and its path, once it is encoded; nil when it is compressed
+	path string
 }
 
 // write is the value of one entity after one request; a nil encode means that the entity is gone.
@@ -150,6 +153,9 @@ func (g *group) commit() error {
 			for _, p := range g.created {
 				_ = g.c.fs.Remove(p) // nothing refers to it
 			}
+			for _, p := range g.late {
+				g.c.settler.never(p)
+			}
 		}
 		return err
 	}
@@ -162,26 +168,26 @@ func (g *group) commit() error {
 }
 
 func (g *group) persist(ctx context.Context) (uint64, error) {
-	inline, err := g.writeMetadata()
+	files, err := g.writeMetadata()
 	if err != nil {
 		return 0, err
 	}
-	if err := g.syncOrInline(ctx, inline); err != nil {
+	redo := settleGroup{key: redoKey(g.records[0].Seq)}
+	if redo.files, err = g.syncOrInline(ctx, files); err != nil {
 		return 0, err
 	}
-	size := 0
-	paths := make([]string, 0, len(inline))
 	tx := store.Tx{Compares: []store.Compare{{Key: keyHead, Value: g.head}}, Ops: g.ops()}
-	for path, data := range inline {
-		tx.Ops = append(tx.Ops, store.Op{Key: fileKey(path), Value: encodeFile(data)})
-		paths = append(paths, path)
-		size += len(data)
+	if len(redo.files) > 0 {
+		value := encodeRedo(redo.files)
+		redo.size = len(value)
+		tx.Ops = append(tx.Ops, store.Op{Key: redo.key, Value: value, Quiet: true})
+		for i := range redo.files {
+			redo.files[i].drop()
+		}
 	}
 	settled := g.c.settler.takeSettled(1024)
-	for _, p := range settled {
-		if _, again := inline[p]; !again {
-			tx.Ops = append(tx.Ops, store.Op{Key: fileKey(p), Delete: true})
-		}
+	for _, k := range settled {
+		tx.Ops = append(tx.Ops, store.Op{Key: k, Delete: true, Quiet: true})
 	}
 	var revision uint64
 	hooks := g.c.fs.Hooks()
@@ -194,12 +200,15 @@ func (g *group) persist(ctx context.Context) (uint64, error) {
 		return 0, commitError(err)
 	}
 	for _, t := range g.tables {
+		if t.doc != nil {
+			t.doc.chain.last, t.doc.chain.path = t.doc, t.path
+		}
 		if t.meta != nil {
 			g.c.metadata.put(t.location, t.meta, t.states[0].metadataSize)
 		}
 	}
-	g.c.settler.add(paths, size)
-	g.c.counts.inlined.Add(int64(len(paths)))
+	g.c.settler.add(redo)
+	g.c.counts.inlined.Add(int64(len(redo.files)))
 	if err := hooks.Run(storeio.OpStored, g.c.store.Path(), func() error { return nil }); err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	}
@@ -219,78 +228,6 @@ func commitError(err error) error {
 		return ErrClosed
 	}
 	return fmt.Errorf("store commit: %w", err)
-}
-
-// writeMetadata writes one metadata file for every table that changed and returns the bytes by path.
-func (g *group) writeMetadata() (map[string][]byte, error) {
-	written := map[string][]byte{}
-	for _, key := range slices.Sorted(maps.Keys(g.tables)) {
-		t := g.tables[key]
-		if t.meta == nil || len(t.states) == 0 {
-			continue
-		}
-		data, err := encodeMetadata(t.meta)
-		if err != nil {
-			return nil, fmt.Errorf("encode metadata: %w", err)
-		}
-		path := filepath.Clean(storeio.PathOf(t.location))
-		w, err := g.c.fs.CreateUnsynced(path)
-		if err != nil {
-			return nil, fmt.Errorf("create metadata: %w", err)
-		}
-		g.created = append(g.created, path)
-		if _, err := w.Write(data); err != nil {
-			return nil, errors.Join(fmt.Errorf("write metadata: %w", err), w.Abort())
-		}
-		if err := w.Close(); err != nil {
-			return nil, fmt.Errorf("close metadata: %w", err)
-		}
-		for _, st := range t.states {
-			st.metadataSize = int64(len(data))
-		}
-		written[path] = data
-	}
-	return written, nil
-}
-
-// syncOrInline decides for every file of the group whether the store carries its bytes or it is synced now, and syncs the
-// latter. inline holds the metadata files on entry and everything to carry on return.
-func (g *group) syncOrInline(ctx context.Context, inline map[string][]byte) error {
-	if g.c.noSync {
-		clear(inline)
-		return nil
-	}
-	budget := g.c.store.Limits().InlineBytes
-	sync := g.c.fs.NewBatch()
-	total := 0
-	fits := func(size int) bool {
-		return size <= storeio.InlineLimit && total+size <= budget && g.c.settler.room(total+size)
-	}
-	for _, path := range slices.Sorted(maps.Keys(inline)) {
-		if n := len(inline[path]); fits(n) {
-			total += n
-			continue
-		}
-		delete(inline, path)
-		sync.Add(path)
-	}
-	for _, path := range g.batch.Paths() {
-		st, err := g.c.fs.Stat(path)
-		if err != nil {
-			return fmt.Errorf("file of the commit: %w", err)
-		}
-		if !fits(int(min(st.Size(), storeio.InlineLimit+1))) {
-			sync.Add(path)
-			continue
-		}
-		data, err := g.c.fs.ReadFile(path)
-		if err != nil {
-			return fmt.Errorf("file of the commit: %w", err)
-		}
-		inline[path] = data
-		total += len(data)
-	}
-	return sync.Sync(ctx)
 }
 
 // ops returns the writes of the store transaction: every entity's newest value, every version of its history, the records
@@ -328,6 +265,10 @@ func (g *group) ops() []store.Op {
 func (g *group) purge() {
 	for _, dir := range g.purges {
 		g.c.settler.forget(dir)
+		if err := g.c.settler.drain(); err != nil { // else Open would look for files to make others from
+			g.c.log.Warn().Err(err).Str("dir", dir).Msg("purge of a dropped table")
+			continue
+		}
 		if err := g.c.fs.RemoveAll(dir); err != nil {
 			g.c.log.Warn().Err(err).Str("dir", dir).Msg("purge of a dropped table")
 		}

@@ -24,7 +24,8 @@ const (
 	familyRecord    = 'l'
 	familyCommit    = 'c'
 	familyHistory   = 'h'
-	familyFile      = 'w'
+	familyFile      = 'w' // of older releases: one file each
+	familyRedo      = 'g'
 	familyDropped   = 'd'
 	familySequence  = 'q'
 	familyFeed      = 'f'

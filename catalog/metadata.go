@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,6 +98,7 @@ func newMetadataLocation(meta table.Metadata, version int) (string, error) {
 // an entry is never wrong.
 type metadataCache struct {
 	fs     *storeio.FS
+	late   func(path string) (*document, bool)
 	budget int64
 
 	mu struct {
@@ -138,8 +140,8 @@ func (e *metadataEntry) headIs(t *TableState) bool {
 	return e.schemaID == t.schemaID && slices.Equal(e.refs, t.refs)
 }
 
-func newMetadataCache(fs *storeio.FS, budget int64) *metadataCache {
-	c := &metadataCache{fs: fs, budget: budget}
+func newMetadataCache(fs *storeio.FS, late func(string) (*document, bool), budget int64) *metadataCache {
+	c := &metadataCache{fs: fs, late: late, budget: budget}
 	c.mu.entries = map[string]*list.Element{}
 	return c
 }
@@ -241,7 +243,7 @@ func (c *metadataCache) read(location string, size int64, id uuid.UUID) (*metada
 		return e, nil
 	}
 	return c.get(location, func() (table.Metadata, int64, error) {
-		data, err := c.fs.ReadFile(location)
+		data, err := c.file(location)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -257,6 +259,14 @@ func (c *metadataCache) read(location string, size int64, id uuid.UUID) (*metada
 		}
 		return meta, int64(len(data)), nil
 	})
+}
+
+// file is a metadata file's content, also of one that the settler has not written yet.
+func (c *metadataCache) file(location string) ([]byte, error) {
+	if d, ok := c.late(filepath.Clean(storeio.PathOf(location))); ok {
+		return d.bytes(), nil
+	}
+	return c.fs.ReadFile(location)
 }
 
 // at returns the metadata of a table at a cut.

@@ -43,6 +43,7 @@ type metadataDocument struct {
 type document struct {
 	head                             []byte // up to the lists, without the closing brace
 	snapshots, snapshotLog, oldFiles []byte
+	chain                            *chain // whose lists the first two begin
 }
 
 // The lists' names, in the order of the file.
@@ -50,19 +51,79 @@ var documentLists = [...]string{`,"snapshots":[`, `,"snapshot-log":[`, `,"metada
 
 func (d *document) lists() [3][]byte { return [3][]byte{d.snapshots, d.snapshotLog, d.oldFiles} }
 
+const documentEnd = "}\n"
+
+// size is the file's in bytes, uncompressed.
+func (d *document) size() int {
+	size := len(d.head) + len(documentEnd)
+	for i, l := range d.lists() {
+		if len(l) > 0 {
+			size += len(documentLists[i]) + len(l) + 1
+		}
+	}
+	return size
+}
+
 // bytes is the file, uncompressed.
 func (d *document) bytes() []byte {
-	size := len(d.head) + 3
-	for _, l := range d.lists() {
-		size += len(l) + 20
-	}
-	out := append(make([]byte, 0, size), d.head...)
+	out := append(make([]byte, 0, d.size()), d.head...)
 	for i, l := range d.lists() {
 		if len(l) > 0 {
 			out = append(append(append(out, documentLists[i]...), l...), ']')
 		}
 	}
-	return append(out, '}', '\n')
+	return append(out, documentEnd...)
+}
+
+// patch makes the file from the one at path that holds base, nil when they have nothing in common.
+func (d *document) patch(path string, base *document) *patch {
+	if base == nil || d.chain == nil || d.chain != base.chain || len(base.snapshots) == 0 || len(base.snapshots) > len(d.snapshots) || len(base.snapshotLog) > len(d.snapshotLog) {
+		return nil
+	}
+	p := &patch{base: path, baseSize: int64(base.size()), size: int64(d.size())}
+	var fresh []byte
+	flush := func() {
+		if len(fresh) > 0 {
+			p.parts = append(p.parts, patchPart{bytes: fresh})
+			fresh = nil
+		}
+	}
+	fresh = append(fresh, d.head...)
+	was, at := base.lists(), int64(len(base.head))
+	for i, l := range d.lists() {
+		if len(was[i]) > 0 {
+			at += int64(len(documentLists[i]))
+		}
+		if len(l) > 0 {
+			fresh = append(fresh, documentLists[i]...)
+			skip, same := 0, len(was[i])
+			if i == 2 {
+				skip, same = shifted(was[i], l)
+			}
+			if same > 0 {
+				flush()
+				p.parts = append(p.parts, patchPart{off: at + int64(skip), n: int64(same)})
+			}
+			fresh = append(append(fresh, l[same:]...), ']')
+		}
+		if len(was[i]) > 0 {
+			at += int64(len(was[i])) + 1
+		}
+	}
+	fresh = append(fresh, documentEnd...)
+	flush()
+	return p
+}
+
+// shifted finds where the list now begins in the list it was before, of which the first elements may have been dropped, and how many bytes
+// they share from there.
+func shifted(was, now []byte) (skip, same int) {
+	first, _, _ := bytes.Cut(now, []byte("},"))
+	skip = bytes.Index(was, first)
+	if skip < 0 || len(was)-skip > len(now) || !bytes.Equal(was[skip:], now[:len(was)-skip]) {
+		return 0, 0
+	}
+	return skip, len(was) - skip
 }
 
 // encodeMetadata returns the bytes of a metadata file with the table's compression.
@@ -124,7 +185,7 @@ func encodeDocument(m *chained) (*document, error) {
 	if m.current == nil && m.Version() >= 3 {
 		head = append(head, `,"current-snapshot-id":null`...) // required there
 	}
-	out := &document{head: head}
+	out := &document{head: head, chain: m.chain}
 	c := m.chain
 	c.mu.Lock()
 	defer c.mu.Unlock()

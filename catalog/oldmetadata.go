@@ -42,6 +42,9 @@ func (c *Catalog) RemoveOldMetadata(ctx context.Context, ident table.Identifier)
 	if oldest <= 0 {
 		return 0, nil
 	}
+	if err := c.settler.settle(); err != nil { // from here on none of the files to remove is needed to make another one again
+		return 0, err
+	}
 	dir := filepath.Dir(storeio.PathOf(t.MetadataLocation))
 	entries, err := c.fs.ReadDir(dir)
 	if err != nil {

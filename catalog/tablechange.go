@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"time"
@@ -12,6 +13,8 @@ import (
 	icecat "github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
 	"github.com/google/uuid"
+
+	"github.com/nordisk/skade-pg/internal/storeio"
 )
 
 // with returns a copy of the state as changed by seq.
@@ -37,12 +40,15 @@ func (a *attempt) putTable(t *TableState) {
 }
 
 // base returns the newest metadata of a table, and the location to put into the metadata log when it is replaced: empty
-// when this group replaces it already.
+// when this group replaces it already, or it is not written.
 func (a *attempt) base(ctx context.Context, t *TableState) (meta table.Metadata, replaced string, err error) {
 	if st, ok := a.metas[t.Key]; ok && st.location == t.MetadataLocation {
 		return st.meta, "", nil
 	}
 	meta, err = a.g.c.metadata.at(ctx, t)
+	if _, late := a.g.c.settler.unwritten(filepath.Clean(storeio.PathOf(t.MetadataLocation))); late { // it may never be: no reader needs its name
+		return meta, "", err
+	}
 	return meta, t.MetadataLocation, err
 }
 

@@ -40,6 +40,8 @@ type Op struct {
 	Key    []byte
 	Value  []byte
 	Delete bool
+	// Quiet: watches need not see it.
+	Quiet bool
 }
 
 // Tx is one atomic transaction.

@@ -128,6 +128,43 @@ func (f *FS) SyncFiles(ctx context.Context, paths []string) error {
 	return nil
 }
 
+// syncfsFrom is the number of files from which SyncMany asks for the whole file system at once.
+const syncfsFrom = 16
+
+// SyncMany does what SyncFiles does, for callers that nobody waits for: many files are synced by one syncfs, which also waits for what others
+// write to the file system. A file that is gone is no error then.
+func (f *FS) SyncMany(ctx context.Context, paths []string) error {
+	if len(paths) < syncfsFrom || f.o.NoSync {
+		return f.SyncFiles(ctx, paths)
+	}
+	done := false
+	all := func() error {
+		if done {
+			return nil
+		}
+		n, err := f.syncFileSystems(paths)
+		f.counters.Fsyncs.Add(int64(n))
+		done = err == nil
+		return err
+	}
+	dirs := map[string]struct{}{}
+	for _, p := range paths {
+		if err := f.o.Hooks.Run(OpSync, p, all); errors.Is(err, errors.ErrUnsupported) {
+			return f.SyncFiles(ctx, paths)
+		} else if err != nil {
+			return err
+		}
+		f.recent.drop(p)
+		dirs[filepath.Dir(p)] = struct{}{}
+	}
+	for d := range dirs {
+		if err := f.o.Hooks.Run(OpSyncDir, d, all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Restore makes sure that path holds exactly data, durably when it had to be written: the way back of bytes that were kept
 // elsewhere while the file was unsynced. It reports whether it wrote.
 func (f *FS) Restore(path string, data []byte) (bool, error) {

@@ -13,6 +13,8 @@ var (
 	ErrNotLocal = fmt.Errorf("only files of the local file system can be read: %w", fs.ErrInvalid)
 	// ErrShortFile is returned when a range reaches past the end of a file: the file is not the one that was written.
 	ErrShortFile = errors.New("file ends before the range")
+	// ErrTooLarge is returned by ReadSmall for a file above its limit.
+	ErrTooLarge = errors.New("file is larger than the limit")
 	// ErrInjected is returned by an operation that an Injector made fail.
 	ErrInjected = errors.New("injected fault")
 )

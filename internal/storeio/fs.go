@@ -1,6 +1,7 @@
 package storeio
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -38,11 +39,13 @@ type FS struct {
 	counters Counters
 	handles  handleCache
 	roots    roots
+	recent   recent
 
 	mu struct {
 		sync.Mutex
 		fresh map[string]struct{} // directories made here whose entry in the parent is not durable yet
 	}
+	devices devices
 }
 
 // NewFS returns an FS. It needs no Close: idle descriptors are bounded by Options.HandleCache; CloseIdle drops them.
@@ -84,6 +87,9 @@ func (f *FS) Open(name string) (icebergio.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if data, ok := f.recent.get(p); ok {
+		return &memoryFile{bytes.NewReader(data), p}, nil
+	}
 	file, err := os.Open(p)
 	if err != nil {
 		return nil, err
@@ -92,11 +98,14 @@ func (f *FS) Open(name string) (icebergio.File, error) {
 	return &readFile{File: file, c: &f.counters}, nil
 }
 
-// ReadFile reads a whole file.
+// ReadFile reads a whole file. The bytes may be shared: read them only.
 func (f *FS) ReadFile(name string) ([]byte, error) {
 	p, err := f.path("open", name)
 	if err != nil {
 		return nil, err
+	}
+	if data, ok := f.recent.get(p); ok {
+		return data, nil
 	}
 	data, err := os.ReadFile(p)
 	if err != nil {
@@ -115,6 +124,7 @@ func (f *FS) Remove(name string) error {
 		return err
 	}
 	f.handles.forget(p)
+	f.recent.drop(p)
 	return f.o.Hooks.Run(OpRemove, p, func() error { return os.Remove(p) })
 }
 
@@ -125,6 +135,8 @@ func (f *FS) RemoveAll(name string) error {
 		return err
 	}
 	f.handles.forgetUnder(p)
+	f.recent.drop(p)
+	f.recent.dropUnder(p)
 	return f.o.Hooks.Run(OpRemove, p, func() error { return os.RemoveAll(p) })
 }
 
@@ -188,6 +200,8 @@ func (f *FS) Rename(oldpath, newpath string) error {
 	if err != nil {
 		return err
 	}
+	f.recent.drop(src)
+	f.recent.drop(dst)
 	f.handles.forget(src)
 	f.handles.forget(dst)
 	if err := f.o.Hooks.Run(OpRename, dst, func() error { return os.Rename(src, dst) }); err != nil {
@@ -274,6 +288,7 @@ func (f *FS) syncPath(op Op, path string) error {
 		if err != nil {
 			return fmt.Errorf("sync %s: %w", path, err)
 		}
+		f.recent.drop(path)
 		return nil
 	})
 }

@@ -1,6 +1,7 @@
 package storeio
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"io/fs"
@@ -45,6 +46,9 @@ func (f *FS) OpenRange(name string) (RangeFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	if data, ok := f.recent.get(p); ok {
+		return &rangeFile{h: f.handles.get(p), size: int64(len(data)), c: &f.counters, recent: &f.recent}, nil
+	}
 	h := f.handles.get(p)
 	size, err := h.stat()
 	if err != nil {
@@ -55,9 +59,18 @@ func (f *FS) OpenRange(name string) (RangeFile, error) {
 }
 
 type rangeFile struct {
-	h    *handle
-	size int64
-	c    *Counters
+	h      *handle
+	size   int64
+	c      *Counters
+	recent *recent // where the file may be as long as it is not synced; nil: it was not there when it was opened
+}
+
+// memory is the content, when it is in memory.
+func (r *rangeFile) memory() ([]byte, bool) {
+	if r.recent == nil {
+		return nil, false
+	}
+	return r.recent.get(r.h.path)
 }
 
 func (r *rangeFile) Size() int64  { return r.size }
@@ -66,6 +79,9 @@ func (r *rangeFile) Close() error { return nil }
 
 // ReadAt reads len(p) bytes at off: one call. io.EOF at the end of the file, as io.ReaderAt says.
 func (r *rangeFile) ReadAt(p []byte, off int64) (int, error) {
+	if data, ok := r.memory(); ok {
+		return bytes.NewReader(data).ReadAt(p, off)
+	}
 	n := 0
 	err := r.h.with(func(file *os.File) (err error) {
 		n, err = file.ReadAt(p, off)
@@ -77,6 +93,9 @@ func (r *rangeFile) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (r *rangeFile) ReadRanges(ranges []Range) error {
+	if data, ok := r.memory(); ok {
+		return r.copyRanges(data, ranges)
+	}
 	slices.SortFunc(ranges, func(a, b Range) int {
 		switch {
 		case a.Off < b.Off:
@@ -100,6 +119,16 @@ func (r *rangeFile) ReadRanges(ranges []Range) error {
 		}
 		return nil
 	})
+}
+
+func (r *rangeFile) copyRanges(data []byte, ranges []Range) error {
+	for _, x := range ranges {
+		if x.Off < 0 || x.Off+int64(len(x.Buf)) > int64(len(data)) {
+			return fmt.Errorf("read %s at %d, %d bytes of %d: %w", r.h.path, x.Off, len(x.Buf), len(data), ErrShortFile)
+		}
+		copy(x.Buf, data[x.Off:])
+	}
+	return nil
 }
 
 var gapBytes = sync.Pool{New: func() any { b := make([]byte, MaxGap); return &b }}

@@ -1,7 +1,11 @@
 package storeio
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,6 +18,51 @@ func startWriteback(path string) {
 	}
 	_ = unix.SyncFileRange(int(file.Fd()), 0, 0, unix.SYNC_FILE_RANGE_WRITE)
 	_ = file.Close()
+}
+
+// devices are open directories, one of each file system that was synced: syncfs reports every write error since it was opened.
+type devices struct {
+	mu struct {
+		sync.Mutex
+		dirs map[uint64]*os.File
+	}
+}
+
+// syncFileSystems syncs the file systems that hold paths, and returns how many.
+func (f *FS) syncFileSystems(paths []string) (int, error) {
+	f.devices.mu.Lock()
+	defer f.devices.mu.Unlock()
+	if f.devices.mu.dirs == nil {
+		f.devices.mu.dirs = map[uint64]*os.File{}
+	}
+	seen, found := map[string]bool{}, map[uint64]*os.File{}
+	for _, p := range paths {
+		dir := filepath.Dir(p)
+		if seen[dir] {
+			continue
+		}
+		seen[dir] = true
+		var st unix.Stat_t
+		if err := unix.Stat(dir, &st); errors.Is(err, unix.ENOENT) {
+			continue // the table is gone
+		} else if err != nil {
+			return 0, err
+		}
+		if f.devices.mu.dirs[st.Dev] == nil {
+			file, err := os.Open(dir)
+			if err != nil {
+				return 0, err
+			}
+			f.devices.mu.dirs[st.Dev] = file
+		}
+		found[st.Dev] = f.devices.mu.dirs[st.Dev]
+	}
+	for _, file := range found {
+		if err := unix.Syncfs(int(file.Fd())); err != nil {
+			return 0, fmt.Errorf("sync file system of %s: %w", file.Name(), err)
+		}
+	}
+	return len(found), nil
 }
 
 // readv fills bufs from off in one call and may return short.

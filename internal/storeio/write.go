@@ -180,12 +180,48 @@ func (w *durableFile) publish() error {
 	return nil
 }
 
-type unsyncedFile struct{ writer }
+// unsyncedFile keeps what is written until it is more than InlineLimit: a small file is one write, and stays readable in memory.
+type unsyncedFile struct {
+	writer
+	buf   []byte
+	large bool
+}
+
+func (w *unsyncedFile) Write(p []byte) (int, error) {
+	if w.file == nil {
+		return 0, fs.ErrClosed
+	}
+	if !w.large && len(w.buf)+len(p) <= InlineLimit {
+		w.buf = append(w.buf, p...)
+		return len(p), nil
+	}
+	if err := w.flush(); err != nil {
+		return 0, err
+	}
+	w.large, w.buf = true, nil
+	return w.writer.Write(p)
+}
+
+// ReadFrom copies through Write.
+func (w *unsyncedFile) ReadFrom(r io.Reader) (int64, error) {
+	return io.CopyBuffer(struct{ io.Writer }{w}, r, make([]byte, 256<<10))
+}
+
+func (w *unsyncedFile) flush() error {
+	if len(w.buf) == 0 || w.large {
+		return nil
+	}
+	_, err := w.writer.Write(w.buf)
+	return err
+}
 
 // Close ends the file; it is complete for this and other processes, and not durable. On an error it is removed.
 func (w *unsyncedFile) Close() error {
 	if w.file == nil {
 		return fs.ErrClosed
+	}
+	if err := w.flush(); err != nil {
+		return errors.Join(err, w.Abort())
 	}
 	err := w.file.Close()
 	w.file = nil
@@ -195,5 +231,15 @@ func (w *unsyncedFile) Close() error {
 	if err != nil {
 		return errors.Join(err, w.Abort())
 	}
+	if !w.large && !w.fs.o.NoSync {
+		w.fs.recent.put(w.name, w.buf)
+	}
+	w.buf = nil
 	return nil
+}
+
+// Abort closes the file and removes it.
+func (w *unsyncedFile) Abort() error {
+	w.fs.recent.drop(w.name)
+	return w.writer.Abort()
 }

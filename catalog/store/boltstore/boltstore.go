@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,7 +30,7 @@ type Options struct {
 }
 
 // Limits of one transaction. Far above etcd's: one bbolt transaction may be large, its cost is its dirty pages.
-var limits = store.Limits{Ops: 1 << 16, Bytes: 32 << 20, InlineBytes: 1 << 20}
+var limits = store.Limits{Ops: 1 << 16, Bytes: 32 << 20, InlineBytes: 4 << 20}
 
 // rangeBytes bounds one answer of Range.
 const rangeBytes = 4 << 20
@@ -303,8 +304,22 @@ func (s *Store) Apply(ctx context.Context, t store.Tx) (rev uint64, err error) {
 		}
 		return 0, err
 	}
-	s.ring.add(store.Event{Revision: rev, Ops: t.Ops})
+	s.ring.add(store.Event{Revision: rev, Ops: loud(t.Ops)})
 	return rev, nil
+}
+
+// loud are the operations that watches see.
+func loud(ops []store.Op) []store.Op {
+	if !slices.ContainsFunc(ops, func(o store.Op) bool { return o.Quiet }) {
+		return ops
+	}
+	out := make([]store.Op, 0, len(ops))
+	for _, o := range ops {
+		if !o.Quiet {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 // apply reports in clean whether an error left the file as it was. That holds for every error before the commit, and for
