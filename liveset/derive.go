@@ -112,6 +112,9 @@ func (c *Cache) derive(ctx context.Context, ref Ref, base *Set, snap *table.Snap
 	}
 	out := *base
 	out.uuid, out.snapshot, out.has, out.manifests, out.touched = ref.UUID, snap.SnapshotID, true, list, nil
+	if out.keyTrees == nil {
+		out.keyTrees = &keyTrees{}
+	}
 	d := &derivation{c: c, ref: ref, base: base, out: &out, m: &matcher{c: c, ref: ref}, work: map[string]*rework{}}
 	var fresh, gone []iceberg.ManifestFile
 	for p, m := range list {

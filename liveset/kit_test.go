@@ -28,7 +28,10 @@ import (
 	"github.com/nordisk/skade-pg/internal/storeio"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	keyTreeFiles = 2
+	goleak.VerifyTestMain(m)
+}
 
 // testMeta is table metadata whose snapshots are made by hand.
 type testMeta struct {

@@ -41,6 +41,7 @@ const (
 	kindSidecar
 	kindBlooms
 	kindSet
+	kindList
 )
 
 type lruEntry struct {

@@ -22,10 +22,14 @@ type manifest struct {
 // manifestList reads a snapshot's manifest list: manifests by path.
 func (c *Cache) manifestList(snap *table.Snapshot) (out map[string]iceberg.ManifestFile, err error) {
 	defer guard(snap.ManifestList, &err)
-	c.stats.manifestLists.Add(1)
-	list, err := snap.Manifests(c.fs)
-	if err != nil {
-		return nil, fileError(snap.ManifestList, "manifest list", err)
+	var list []iceberg.ManifestFile
+	if v, ok := c.lru.peek(lruKey{kind: kindList, name: snap.ManifestList}); ok {
+		list = v.([]iceberg.ManifestFile)
+	} else {
+		c.stats.manifestLists.Add(1)
+		if list, err = snap.Manifests(c.fs); err != nil {
+			return nil, fileError(snap.ManifestList, "manifest list", err)
+		}
 	}
 	out = make(map[string]iceberg.ManifestFile, len(list))
 	for _, m := range list {
@@ -56,8 +60,7 @@ func (c *Cache) manifest(ctx context.Context, m iceberg.ManifestFile) (*manifest
 				return nil, 0, err
 			}
 		}
-		size = 64 + 2*m.Length() + int64(len(out.data)+len(out.deletes))*768
-		return out, size, nil
+		return out, out.memory(m), nil
 	})
 }
 

@@ -37,12 +37,10 @@ func (c *Cache) positions(ctx context.Context, d *DeleteFile) (*positions, error
 		if err := p.read(ctx, r); err != nil {
 			return nil, 0, err
 		}
-		size := int64(128)
-		for path, b := range p.byPath {
+		for _, b := range p.byPath {
 			b.RunOptimize()
-			size += int64(len(path)) + int64(b.GetSizeInBytes()) + 128
 		}
-		return p, size, nil
+		return p, p.memory(), nil
 	})
 }
 

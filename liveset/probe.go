@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"sort"
 
@@ -121,7 +122,7 @@ func (c *Cache) probe(ctx context.Context, dst []Hit, ref Ref, s *Set, ids []int
 		order = sortedKeys(keys)
 	}
 	hashes := hashKeys(nil, p.cols[:n], keys)
-	for f := range s.Files() {
+for f := range p.filesFor(s, n, keys) {
 		if f.File.mem != nil {
 			if dst, err = p.memHits(ctx, dst, f, n, keys); err != nil {
 				return dst, err
@@ -138,6 +139,21 @@ func (c *Cache) probe(ctx context.Context, dst []Hit, ref Ref, s *Set, ids []int
 	return dst, nil
 }
 
+// filesFor yields, in file order, the files that may hold the keys, and perhaps others.
+func (p *prober) filesFor(s *Set, n int, keys [][]byte) iter.Seq[*LiveFile] {
+	if len(keys) > keyTreeKeys || s.keyTrees == nil || s.NumFiles() < keyTreeFiles {
+		return s.Files()
+	}
+	var firsts [][]byte
+	var buf [8][]byte
+	for _, k := range keys {
+		if parts := keyindex.Split(buf[:0], p.cols[:n], k); len(parts) == n {
+			firsts = append(firsts, parts[0])
+		}
+	}
+	return slices.Values(s.keyTrees.of(p, s).candidates(firsts))
+}
+
 // sortedKeys are the ordinals of keys in key order, so that a file's range of keys is found by binary search.
 func sortedKeys(keys [][]byte) []int {
 	order := make([]int, len(keys))
@@ -152,6 +168,16 @@ func sortedKeys(keys [][]byte) []int {
 type fileBounds struct {
 	sub    string
 	lo, hi [][]byte // nil where unknown
+}
+
+// exact says that the bounds of the first n key columns leave one value.
+func (b *fileBounds) exact(n int) bool {
+	for i := range n {
+		if b.lo[i] == nil || !bytes.Equal(b.lo[i], b.hi[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // boundsOf are computed once a file and key.
@@ -195,6 +221,12 @@ func (p *prober) file(ctx context.Context, dst []Hit, f *LiveFile, n int, keys [
 			opened = true
 		}
 		if !mayContain(blooms, hashes[ord*n:(ord+1)*n]) {
+			continue
+		}
+		if f.File.Records == 1 && b.exact(n) {
+			if f.IsLive(0) {
+				dst = append(dst, Hit{ord, f, 0})
+			}
 			continue
 		}
 		if ix == nil {

@@ -24,6 +24,8 @@ type Set struct {
 	equal  *node[*delList]    // partition, or global → equality deletes
 
 	manifests map[string]iceberg.ManifestFile
+
+	keyTrees *keyTrees // shared with the sets it was derived from and those derived from it
 }
 
 // globalPart is the key of equality deletes that reach every partition.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow-go/v18/arrow"
@@ -59,7 +60,7 @@ func (c *tableCommit) buildOn(ctx context.Context, in catalog.BuildInput) (catal
 	}
 	s := &snapshotBuild{w: c.t.tx.w, in: in, meta: meta, head: head, branch: c.t.writeBranch(), id: c.snapshotID, added: append([]iceberg.DataFile(nil), c.added...)}
 	s.added = append(s.added, c.deletes...)
-	s.manifests, s.removed, s.all = c.manifests, newRemoval(), c.t.st.truncated
+	s.manifests, s.removed, s.all, s.entries = c.manifests, newRemoval(), c.t.st.truncated, maps.Clone(c.entries)
 	if s.all {
 		c.gone = set.Rows()
 	}
@@ -208,6 +209,11 @@ func (c *tableCommit) keyConflicts(ctx context.Context, base icetable.Metadata, 
 	}
 	inserted := liveset.Empty().With(ov)
 	ref := liveset.Ref{UUID: base.TableUUID(), Metadata: base}
+	if c.keys != nil {
+		if hits, err := c.t.tx.w.opts.Live.Probe(ctx, ref, inserted, c.t.keyIDs, c.keys); err != nil || len(hits) == 0 {
+			return err
+		}
+	}
 	if theirs <= c.rows {
 		return c.probeKeys(ctx, ref, inserted, c.own)
 	}
@@ -258,6 +264,7 @@ type snapshotBuild struct {
 	id        int64
 	added     []iceberg.DataFile
 	manifests []iceberg.ManifestFile // those of the added files
+	entries   newEntries             // of manifests
 	removed   *removal
 	all       bool // remove every file of the base
 	metrics   metrics
@@ -302,7 +309,7 @@ func (s *snapshotBuild) deletionVectors(ctx context.Context, set *liveset.Set, s
 
 // addDeletes adds delete files that were made in the serial point, with their manifests.
 func (s *snapshotBuild) addDeletes(files []iceberg.DataFile) error {
-	mw, err := newMetadataWriter(s.w.opts.FS, s.meta, s.id)
+	mw, err := newMetadataWriter(s.w, s.meta, s.id)
 	if err != nil {
 		return err
 	}
@@ -311,6 +318,10 @@ func (s *snapshotBuild) addDeletes(files []iceberg.DataFile) error {
 		adds = append(adds, added{file: f})
 	}
 	more, err := mw.addManifests(adds)
+	if s.entries == nil {
+		s.entries = newEntries{}
+	}
+	maps.Copy(s.entries, mw.entries)
 	s.paths = append(s.paths, mw.files...)
 	for _, p := range mw.files {
 		s.in.Batch.Add(p)
@@ -325,7 +336,7 @@ func (s *snapshotBuild) addDeletes(files []iceberg.DataFile) error {
 
 // finish writes the manifest list and makes the metadata updates.
 func (s *snapshotBuild) finish(ctx context.Context, op icetable.Operation) (err error) {
-	mw, err := newMetadataWriter(s.w.opts.FS, s.meta, s.id)
+	mw, err := newMetadataWriter(s.w, s.meta, s.id)
 	if err != nil {
 		return err
 	}
@@ -365,8 +376,8 @@ func (s *snapshotBuild) finish(ctx context.Context, op icetable.Operation) (err 
 		note(f)
 	}
 	for _, e := range gone {
-		s.metrics.remove(e.DataFile())
-		note(e.DataFile())
+		s.metrics.remove(e.File)
+		note(e.File)
 	}
 	return s.snapshot(mw, manifests, summarize(op, &s.metrics, partitions, s.head))
 }
@@ -406,6 +417,11 @@ func (s *snapshotBuild) snapshot(mw *metadataWriter, manifests []iceberg.Manifes
 		icetable.NewSetSnapshotRefUpdate(branch, s.id, icetable.BranchRef, maxRef, maxSnap, minKeep),
 	}
 	s.w.lists.put(path, mw.written)
+	live := s.w.opts.Live
+	live.AddManifestList(path, mw.written)
+	for _, known := range []newEntries{s.entries, mw.entries} {
+		known.tell(live, s.meta.Version(), mw.written, s.id, snap.SequenceNumber)
+	}
 	return nil
 }
 

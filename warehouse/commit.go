@@ -1,6 +1,7 @@
 package warehouse
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -38,12 +39,14 @@ type tableCommit struct {
 	sup        []suppression      // base rows that need a position delete
 	dead       []suppression      // base files of which nothing is left
 	manifests  []iceberg.ManifestFile
-	rows       int64    // added
-	gone       int64    // suppressed
-	moved      bool     // the delete files are for rows that compactions have moved
-	paths      []string // metadata and delete files of prepare
-	attempt    []string // files of the last build
-	stale      []string // files of builds the catalog asked to do again
+	entries    newEntries // of the manifests
+	keys       [][]byte   // of the added rows, when they are few; else nil
+	rows       int64      // added
+	gone       int64      // suppressed
+	moved      bool       // the delete files are for rows that compactions have moved
+	paths      []string   // metadata and delete files of prepare
+	attempt    []string   // files of the last build
+	stale      []string   // files of builds the catalog asked to do again
 }
 
 // Commit makes the transaction's changes durable and visible as one commit seq, or nothing of them. It returns nil, nil
@@ -155,6 +158,7 @@ func (c *tableCommit) prepare(ctx context.Context) error {
 	if err := t.waitSpillLocked(ctx); err != nil {
 		return err
 	}
+	c.keys = t.fewKeysLocked()
 	own, err := t.finalFilesLocked(ctx)
 	if err != nil {
 		return err
@@ -178,9 +182,27 @@ func (c *tableCommit) prepare(ctx context.Context) error {
 	return c.writeManifests()
 }
 
+// fewKeys is up to how many keys a commit looks for by themselves, without reading its own files.
+const fewKeys = 64
+
+// fewKeysLocked are the keys of all rows to add, nil when they are many or not all in memory.
+func (t *TxTable) fewKeysLocked() [][]byte {
+	st := t.st
+	if len(st.own) > 0 || st.log.keys == nil || len(st.log.keys.rows) > fewKeys || len(t.alters) > 0 {
+		return nil
+	}
+	var keys [][]byte
+	for i, row := range st.log.keys.rows {
+		if row < st.rows && !st.isDead(row) {
+			keys = append(keys, bytes.Clone(st.log.keys.key(i)))
+		}
+	}
+	return keys
+}
+
 // writeManifests writes the manifests of the added data and delete files.
 func (c *tableCommit) writeManifests() error {
-	mw, err := newMetadataWriter(c.t.tx.w.opts.FS, c.t.meta, c.snapshotID)
+	mw, err := newMetadataWriter(c.t.tx.w, c.t.meta, c.snapshotID)
 	if err != nil {
 		return err
 	}
@@ -192,6 +214,7 @@ func (c *tableCommit) writeManifests() error {
 		files = append(files, added{file: f})
 	}
 	c.manifests, err = mw.addManifests(files)
+	c.entries = mw.entries
 	c.wrote(mw.files...)
 	if err != nil {
 		return fmt.Errorf("write manifests: %w", err)
@@ -256,6 +279,9 @@ func (c *tableCommit) writeDeletes() error {
 			return err
 		}
 		c.deletes = append(c.deletes, files...)
+		if len(files) == 1 {
+			t.tx.w.opts.Live.AddPositions(files[0], positionsOf(c.sup))
+		}
 	}
 	if len(t.st.eq) > 0 {
 		files, paths, err := writeEqualityDeletes(t.tx.w.opts.FS, t.meta, t.st.eq)
@@ -266,6 +292,14 @@ func (c *tableCommit) writeDeletes() error {
 		c.deletes = append(c.deletes, files...)
 	}
 	return nil
+}
+
+func positionsOf(sup []suppression) map[string]*roaring.Bitmap {
+	out := make(map[string]*roaring.Bitmap, len(sup))
+	for _, s := range sup {
+		out[s.file.Path] = s.positions.Clone()
+	}
+	return out
 }
 
 // finalFilesLocked are the data files to commit: large spilled files as they are; the live rows of all others and of

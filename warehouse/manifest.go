@@ -15,6 +15,7 @@ import (
 
 	"github.com/nordisk/skade-pg/internal/manifestio"
 	"github.com/nordisk/skade-pg/internal/storeio"
+	"github.com/nordisk/skade-pg/liveset"
 )
 
 // defaultMergeFanIn is how many manifests of one size class make a merge. Classes are powers of the fan-in, so a table
@@ -30,6 +31,7 @@ const (
 // when a method returns; their paths are in files.
 type metadataWriter struct {
 	fs         *storeio.FS
+	live       *liveset.Cache
 	meta       icetable.Metadata // the metadata the attempt builds on: schema, specs, version
 	loc        icetable.LocationProvider
 	snapshotID int64
@@ -37,14 +39,50 @@ type metadataWriter struct {
 	n          int
 	files      []string
 	written    []iceberg.ManifestFile // the last manifest list, as a reader sees it
+	entries    newEntries
 }
 
-func newMetadataWriter(fs *storeio.FS, meta icetable.Metadata, snapshotID int64) (*metadataWriter, error) {
+func newMetadataWriter(w *Warehouse, meta icetable.Metadata, snapshotID int64) (*metadataWriter, error) {
 	loc, err := icetable.LoadLocationProvider(meta.Location(), meta.Properties())
 	if err != nil {
 		return nil, fmt.Errorf("location provider: %w", err)
 	}
-	return &metadataWriter{fs: fs, meta: meta, loc: loc, snapshotID: snapshotID, commit: uuid.New()}, nil
+	return &metadataWriter{fs: w.opts.FS, live: w.opts.Live, meta: meta, loc: loc, snapshotID: snapshotID, commit: uuid.New(), entries: newEntries{}}, nil
+}
+
+// newEntries are the live entries of manifests that were written, by path. A SnapshotID of 0 and sequence numbers of -1 are the snapshot's own.
+type newEntries map[string][]liveset.LiveEntry
+
+// tell saves the next commit reading back what this one wrote. Version 3 entries inherit row ids, and partition values have another form when they
+// are read: those are read.
+func (n newEntries) tell(live *liveset.Cache, version int, list []iceberg.ManifestFile, snapshotID, seq int64) {
+	if version != 2 {
+		return
+	}
+next:
+	for _, mf := range list {
+		entries, ok := n[mf.FilePath()]
+		if !ok {
+			continue
+		}
+		told := make([]liveset.LiveEntry, len(entries))
+		for i, e := range entries {
+			if len(e.File.Partition()) > 0 {
+				continue next
+			}
+			if e.SnapshotID == 0 {
+				e.SnapshotID = snapshotID
+			}
+			if e.DataSeq < 0 {
+				e.DataSeq = seq
+			}
+			if e.FileSeq < 0 {
+				e.FileSeq = seq
+			}
+			told[i] = e
+		}
+		live.AddManifest(mf, told)
+	}
 }
 
 // countingWriter counts the bytes it passes on.
@@ -107,14 +145,19 @@ type added struct {
 func (m *metadataWriter) addManifests(files []added) ([]iceberg.ManifestFile, error) {
 	var out []iceberg.ManifestFile
 	for _, g := range groupBySpec(files, func(a added) iceberg.DataFile { return a.file }) {
-		entries := make([]manifestio.Entry, len(g.items))
+		entries, live := make([]manifestio.Entry, len(g.items)), make([]liveset.LiveEntry, len(g.items))
 		for i, a := range g.items {
 			entries[i] = manifestio.Entry{Status: iceberg.EntryStatusADDED, Sequence: a.seq, File: a.file}
+			live[i] = liveset.LiveEntry{File: a.file, DataSeq: -1, FileSeq: -1}
+			if a.seq != nil {
+				live[i].DataSeq = *a.seq
+			}
 		}
 		mf, err := m.manifest(g.content, g.spec, entries, nil)
 		if err != nil {
 			return nil, err
 		}
+		m.entries[mf.FilePath()] = live
 		out = append(out, mf)
 	}
 	return out, nil
@@ -122,26 +165,26 @@ func (m *metadataWriter) addManifests(files []added) ([]iceberg.ManifestFile, er
 
 // removeManifests writes manifests that hold nothing but DELETED entries, so that a reader of the change decodes no
 // more than the change.
-func (m *metadataWriter) removeManifests(entries []iceberg.ManifestEntry) ([]iceberg.ManifestFile, error) {
+func (m *metadataWriter) removeManifests(entries []liveset.LiveEntry) ([]iceberg.ManifestFile, error) {
 	var out []iceberg.ManifestFile
-	for _, g := range groupBySpec(entries, iceberg.ManifestEntry.DataFile) {
+	for _, g := range groupBySpec(entries, func(e liveset.LiveEntry) iceberg.DataFile { return e.File }) {
 		mf, err := m.manifest(g.content, g.spec, carriedEntries(iceberg.EntryStatusDELETED, g.items), nil)
 		if err != nil {
 			return nil, err
 		}
+		m.entries[mf.FilePath()] = nil
 		out = append(out, mf)
 	}
 	return out, nil
 }
 
 // carriedEntries are entries of older manifests with another status. The snapshot of a removal is the one that removes.
-func carriedEntries(status iceberg.ManifestEntryStatus, entries []iceberg.ManifestEntry) []manifestio.Entry {
+func carriedEntries(status iceberg.ManifestEntryStatus, entries []liveset.LiveEntry) []manifestio.Entry {
 	out := make([]manifestio.Entry, len(entries))
 	for i, e := range entries {
-		seq := e.SequenceNum()
-		out[i] = manifestio.Entry{Status: status, Sequence: &seq, FileSequence: e.FileSequenceNum(), File: e.DataFile()}
+		out[i] = manifestio.Entry{Status: status, Sequence: &e.DataSeq, FileSequence: &e.FileSeq, File: e.File}
 		if status == iceberg.EntryStatusEXISTING {
-			out[i].SnapshotID = e.SnapshotID()
+			out[i].SnapshotID = e.SnapshotID
 		}
 	}
 	return out
@@ -149,7 +192,7 @@ func carriedEntries(status iceberg.ManifestEntryStatus, entries []iceberg.Manife
 
 // existingManifest writes a manifest of EXISTING entries. On v3 data entries carry their explicit first_row_id already
 // (readers assign it by inheritance), so the manifest's own is the least of them and reserves no new ids.
-func (m *metadataWriter) existingManifest(content iceberg.ManifestContent, specID int, entries []iceberg.ManifestEntry) (iceberg.ManifestFile, error) {
+func (m *metadataWriter) existingManifest(content iceberg.ManifestContent, specID int, entries []liveset.LiveEntry) (iceberg.ManifestFile, error) {
 	var first *int64
 	if m.meta.Version() >= 3 && content == iceberg.ManifestContentData {
 		least, err := leastRowID(entries)
@@ -158,15 +201,19 @@ func (m *metadataWriter) existingManifest(content iceberg.ManifestContent, specI
 		}
 		first = &least
 	}
-	return m.manifest(content, specID, carriedEntries(iceberg.EntryStatusEXISTING, entries), first)
+	mf, err := m.manifest(content, specID, carriedEntries(iceberg.EntryStatusEXISTING, entries), first)
+	if err == nil {
+		m.entries[mf.FilePath()] = entries
+	}
+	return mf, err
 }
 
-func leastRowID(entries []iceberg.ManifestEntry) (int64, error) {
+func leastRowID(entries []liveset.LiveEntry) (int64, error) {
 	var first *int64
 	for _, e := range entries {
-		id := e.DataFile().FirstRowID()
+		id := e.File.FirstRowID()
 		if id == nil {
-			return 0, fmt.Errorf("data file %s has no first_row_id in a v3 manifest", e.DataFile().FilePath())
+			return 0, fmt.Errorf("data file %s has no first_row_id in a v3 manifest", e.File.FilePath())
 		}
 		if first == nil || *id < *first {
 			first = id
@@ -285,7 +332,7 @@ func (r *removal) done(f iceberg.DataFile) {
 
 // carry returns the base's manifests without the removed files: manifests that held one are written again, and the
 // removed entries are returned. all removes every file. The removal is consumed; what is left in it was not found.
-func (m *metadataWriter) carry(ctx context.Context, base []iceberg.ManifestFile, r *removal, all bool) (kept []iceberg.ManifestFile, gone []iceberg.ManifestEntry, err error) {
+func (m *metadataWriter) carry(ctx context.Context, base []iceberg.ManifestFile, r *removal, all bool) (kept []iceberg.ManifestFile, gone []liveset.LiveEntry, err error) {
 	for _, mf := range base {
 		if !mf.HasAddedFiles() && !mf.HasExistingFiles() {
 			continue // nothing but removals of an older snapshot
@@ -297,15 +344,15 @@ func (m *metadataWriter) carry(ctx context.Context, base []iceberg.ManifestFile,
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err
 		}
-		entries, err := readManifest(m.fs, mf)
+		entries, err := m.live.LiveEntries(ctx, mf)
 		if err != nil {
 			return nil, nil, err
 		}
-		var live []iceberg.ManifestEntry
+		var live []liveset.LiveEntry
 		for _, e := range entries {
-			if all || r.matches(e.DataFile()) {
+			if all || r.matches(e.File) {
 				gone = append(gone, e)
-				r.done(e.DataFile())
+				r.done(e.File)
 			} else {
 				live = append(live, e)
 			}
@@ -322,17 +369,6 @@ func (m *metadataWriter) carry(ctx context.Context, base []iceberg.ManifestFile,
 		}
 	}
 	return kept, gone, nil
-}
-
-func readManifest(fs *storeio.FS, mf iceberg.ManifestFile) ([]iceberg.ManifestEntry, error) {
-	data, err := fs.ReadFile(mf.FilePath())
-	if err == nil {
-		var out []iceberg.ManifestEntry
-		if out, err = manifestio.ReadEntries(mf, data, true); err == nil {
-			return out, nil
-		}
-	}
-	return nil, fmt.Errorf("read manifest %s: %w", mf.FilePath(), err)
 }
 
 // merge joins manifests of one content, spec and size class when a class is full. Manifests of this snapshot stay as
@@ -366,12 +402,12 @@ func (m *metadataWriter) merge(ctx context.Context, manifests []iceberg.Manifest
 		if len(members) < fanIn {
 			continue
 		}
-		var entries []iceberg.ManifestEntry
+		var entries []liveset.LiveEntry
 		for _, i := range members {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			es, err := readManifest(m.fs, manifests[i])
+			es, err := m.live.LiveEntries(ctx, manifests[i])
 			if err != nil {
 				return nil, err
 			}

@@ -10,7 +10,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nordisk/skade-pg/internal/manifestio"
 	"github.com/nordisk/skade-pg/internal/storeio"
+	"github.com/nordisk/skade-pg/liveset"
 )
 
 // history commits n snapshots of one data file each, the way build does, and returns the last manifest list.
@@ -20,11 +22,12 @@ func history(t *testing.T, version, n int, props iceberg.Properties) (*storeio.F
 	sc := iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64})
 	meta, err := buildMetadata(version, uuid.New(), sc, nil, nil, t.TempDir(), props)
 	require.NoError(t, err)
+	w := &Warehouse{opts: Options{FS: fs, Live: liveset.NewCache(liveset.Options{FS: fs})}}
 	var list []iceberg.ManifestFile
 	var next int64
 	most := 0
 	for i := range n {
-		m, err := newMetadataWriter(fs, meta, int64(1000+i))
+		m, err := newMetadataWriter(w, meta, int64(1000+i))
 		require.NoError(t, err)
 		b, err := iceberg.NewDataFileBuilder(*iceberg.UnpartitionedSpec, iceberg.EntryContentData, fmt.Sprintf("/f%d", i), iceberg.ParquetFile, nil, nil, nil, 10, 100)
 		require.NoError(t, err)
@@ -58,7 +61,9 @@ func TestManifestMerging(t *testing.T) {
 		require.LessOrEqual(t, most, 48)
 		seen := map[string]bool{}
 		for _, mf := range list {
-			es, err := readManifest(fs, mf)
+			data, err := fs.ReadFile(mf.FilePath())
+			require.NoError(t, err)
+			es, err := manifestio.ReadEntries(mf, data, true)
 			require.NoError(t, err)
 			for _, e := range es {
 				var i int
@@ -87,7 +92,7 @@ func TestManifestMergingCanBeTurnedOff(t *testing.T) {
 // Removing a file rewrites the one manifest that holds it and returns the entry with its sequence numbers.
 func TestCarryRemoves(t *testing.T) {
 	fs, meta, list, _ := history(t, 2, 40, nil)
-	m, err := newMetadataWriter(fs, meta, 5000)
+	m, err := newMetadataWriter(&Warehouse{opts: Options{FS: fs, Live: liveset.NewCache(liveset.Options{FS: fs})}}, meta, 5000)
 	require.NoError(t, err)
 	r := newRemoval()
 	r.data["/f3"] = seqs{4, 4}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/internal/storeio"
+	"github.com/nordisk/skade-pg/liveset"
 )
 
 // ManifestResult says what RewriteManifests did.
@@ -90,7 +91,7 @@ func (r *manifestRewrite) prepare(ctx context.Context, meta icetable.Metadata) e
 		groups[g] = append(groups[g], m)
 	}
 	r.id = newSnapshotID(meta)
-	mw, err := newMetadataWriter(r.w.opts.FS, meta, r.id)
+	mw, err := newMetadataWriter(r.w, meta, r.id)
 	if err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func (r *manifestRewrite) prepare(ctx context.Context, meta icetable.Metadata) e
 
 // join writes the live entries of manifests into as few as hold them.
 func (r *manifestRewrite) join(ctx context.Context, mw *metadataWriter, content iceberg.ManifestContent, spec int, manifests []iceberg.ManifestFile) error {
-	var entries []iceberg.ManifestEntry
+	var entries []liveset.LiveEntry
 	flush := func() error {
 		if len(entries) == 0 {
 			return nil
@@ -127,7 +128,7 @@ func (r *manifestRewrite) join(ctx context.Context, mw *metadataWriter, content 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		es, err := readManifest(r.w.opts.FS, m)
+		es, err := r.w.opts.Live.LiveEntries(ctx, m)
 		if err != nil {
 			return err
 		}
@@ -166,7 +167,7 @@ func (r *manifestRewrite) build(_ context.Context, in catalog.BuildInput) (catal
 		return out, fmt.Errorf("%w: manifests were rewritten", ErrConflict)
 	}
 	s := &snapshotBuild{w: r.w, in: in, meta: in.Base, head: head, id: r.id}
-	mw, err := newMetadataWriter(r.w.opts.FS, in.Base, s.id)
+	mw, err := newMetadataWriter(r.w, in.Base, s.id)
 	if err != nil {
 		return out, err
 	}

@@ -84,6 +84,12 @@ func appendOptArray[V any](b []byte, vs []V, value func([]byte, V) []byte) []byt
 	return appendLong(b, 0)
 }
 
+// A container of one block below plainBlock bytes is not compressed; one below fastBlock is compressed fast.
+const (
+	plainBlock = 4 << 10
+	fastBlock  = 32 << 10
+)
+
 // blockSize is where a block of a container file ends, in bytes before compression.
 const blockSize = 64 << 10
 
@@ -92,39 +98,62 @@ type deflater struct {
 	w   *flate.Writer
 }
 
-var deflaters = sync.Pool{New: func() any {
-	d := new(deflater)
-	d.w, _ = flate.NewWriter(&d.buf, flate.DefaultCompression) // fails for unknown levels only
-	return d
-}}
+// deflaters are kept because their state is large: one pool for small blocks, one for others.
+var fastDeflaters, deflaters = deflaterPool(flate.BestSpeed), deflaterPool(flate.DefaultCompression)
+
+func deflaterPool(level int) *sync.Pool {
+	return &sync.Pool{New: func() any {
+		d := new(deflater)
+		d.w, _ = flate.NewWriter(&d.buf, level) // fails for unknown levels only
+		return d
+	}}
+}
 
 // container writes one Avro container file.
 type container struct {
 	out   io.Writer
-	n     int64 // bytes written
+	meta  map[string][]byte // nil once the header is written
+	plain bool              // not compressed
+	n     int64             // bytes written
 	sync  [16]byte
 	block []byte
 	rows  int64
 }
 
-// newContainer writes the header. meta holds avro.schema; the codec is added.
-func newContainer(out io.Writer, meta map[string][]byte) (*container, error) {
-	c := &container{out: out}
+// newContainer begins a file. meta holds avro.schema; the codec is added when the first block ends.
+func newContainer(out io.Writer, meta map[string][]byte) *container {
+	c := &container{out: out, meta: meta}
 	_, _ = rand.Read(c.sync[:]) // never fails
-	b := []byte("Obj\x01")
-	b = appendLong(b, int64(len(meta)+1))
-	for _, k := range slices.Sorted(maps.Keys(meta)) {
-		b = appendBytes(appendBytes(b, k), meta[k])
+	return c
+}
+
+// header is the file's beginning.
+func (c *container) header() []byte {
+	codec := "deflate"
+	if c.plain = len(c.block) < plainBlock; c.plain {
+		codec = "null"
 	}
-	b = appendBytes(appendBytes(b, "avro.codec"), "deflate")
-	b = append(appendLong(b, 0), c.sync[:]...)
-	return c, c.write(b)
+	b := append(make([]byte, 0, 8<<10), "Obj\x01"...)
+	b = appendLong(b, int64(len(c.meta)+1))
+	for _, k := range slices.Sorted(maps.Keys(c.meta)) {
+		b = appendBytes(appendBytes(b, k), c.meta[k])
+	}
+	b = appendBytes(appendBytes(b, "avro.codec"), codec)
+	return append(appendLong(b, 0), c.sync[:]...)
 }
 
 func (c *container) write(b []byte) error {
 	n, err := c.out.Write(b)
 	c.n += int64(n)
 	return err
+}
+
+// end writes what is left; a file without records has a header too.
+func (c *container) end() error {
+	if c.rows == 0 && c.meta != nil {
+		return c.write(c.header())
+	}
+	return c.flush()
 }
 
 // record ends a record that was appended to block.
@@ -140,8 +169,23 @@ func (c *container) flush() error {
 	if c.rows == 0 {
 		return nil
 	}
-	d, _ := deflaters.Get().(*deflater)
-	defer deflaters.Put(d)
+	var out []byte
+	if c.meta != nil {
+		out = c.header()
+		c.meta = nil
+	}
+	if c.plain {
+		out = appendLong(appendLong(out, c.rows), int64(len(c.block)))
+		out = append(append(out, c.block...), c.sync[:]...)
+		c.block, c.rows = c.block[:0], 0
+		return c.write(out)
+	}
+	pool := deflaters
+	if len(c.block) < fastBlock {
+		pool = fastDeflaters
+	}
+	d, _ := pool.Get().(*deflater)
+	defer pool.Put(d)
 	d.buf.Reset()
 	d.w.Reset(&d.buf)
 	if _, err := d.w.Write(c.block); err != nil {
@@ -150,13 +194,8 @@ func (c *container) flush() error {
 	if err := d.w.Close(); err != nil {
 		return err
 	}
-	head := appendLong(appendLong(nil, c.rows), int64(d.buf.Len()))
-	if err := c.write(head); err != nil {
-		return err
-	}
-	if err := c.write(d.buf.Bytes()); err != nil {
-		return err
-	}
+	out = appendLong(appendLong(out, c.rows), int64(d.buf.Len()))
+	out = append(append(out, d.buf.Bytes()...), c.sync[:]...)
 	c.block, c.rows = c.block[:0], 0
-	return c.write(c.sync[:])
+	return c.write(out)
 }

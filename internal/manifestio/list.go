@@ -42,10 +42,7 @@ func (l List) Write(out io.Writer, manifests []iceberg.ManifestFile) (rows int64
 	if l.Version == 3 {
 		meta["first-row-id"] = []byte(strconv.FormatInt(l.FirstRowID, 10))
 	}
-	c, err := newContainer(out, meta)
-	if err != nil {
-		return 0, nil, err
-	}
+	c := newContainer(out, meta)
 	next := l.FirstRowID
 	read = make([]iceberg.ManifestFile, 0, len(manifests))
 	for _, m := range manifests {
@@ -59,7 +56,7 @@ func (l List) Write(out io.Writer, manifests []iceberg.ManifestFile) (rows int64
 		}
 		read = append(read, r)
 	}
-	return next - l.FirstRowID, read, c.flush()
+	return next - l.FirstRowID, read, c.end()
 }
 
 // assign gives a manifest what it inherits from the list. Source: the spec's "Sequence Number Inheritance" and "First Row ID

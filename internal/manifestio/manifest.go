@@ -53,10 +53,7 @@ func (m Manifest) Write(out io.Writer, path string, entries []Entry) (iceberg.Ma
 	if err != nil {
 		return nil, err
 	}
-	c, err := newContainer(out, meta)
-	if err != nil {
-		return nil, err
-	}
+	c := newContainer(out, meta)
 	var files [3]int32
 	var rows [3]int64
 	least := int64(-1)
@@ -77,7 +74,7 @@ func (m Manifest) Write(out io.Writer, path string, entries []Entry) (iceberg.Ma
 			least = *e.Sequence
 		}
 	}
-	if err := c.flush(); err != nil {
+	if err := c.end(); err != nil {
 		return nil, err
 	}
 	summaries := make([]iceberg.FieldSummary, len(fields))

@@ -41,6 +41,7 @@ type plan struct {
 	content iceberg.ManifestContent
 	specID  int
 	fields  []partitionField
+	plain   bool // not compressed
 }
 
 var plans = struct {
@@ -53,8 +54,11 @@ var plans = struct {
 func knownHeader(m iceberg.ManifestFile, data []byte) (*plan, []byte, error) {
 	// The sync marker ends the header: its metadata is everything before it.
 	meta, n, err := readHeader(data)
-	if err != nil || len(data) < n+16 || string(meta["avro.codec"]) != "deflate" {
+	if err != nil || len(data) < n+16 {
 		return nil, nil, err
+	}
+	if codec := string(meta["avro.codec"]); codec != "deflate" && codec != "null" {
+		return nil, nil, nil
 	}
 	key := string(data[:n])
 	plans.Lock()
@@ -83,7 +87,7 @@ func newPlan(meta map[string][]byte) (*plan, error) {
 	if err != nil || version < 2 || version > 3 {
 		return nil, nil
 	}
-	p := &plan{version: version}
+	p := &plan{version: version, plain: string(meta["avro.codec"]) == "null"}
 	switch string(meta["content"]) {
 	case "data":
 		p.content = iceberg.ManifestContentData
@@ -138,11 +142,14 @@ func (r *reader) blocks(body []byte) error {
 		if !bytes.Equal(rest[:16], sync) {
 			return errDamaged
 		}
-		plain, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
-		if err != nil {
-			return fmt.Errorf("%w: %w", errDamaged, err)
+		r.b = packed
+		if !r.plain {
+			plain, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
+			if err != nil {
+				return fmt.Errorf("%w: %w", errDamaged, err)
+			}
+			r.b = plain
 		}
-		r.b = plain
 		for range rows {
 			if err := r.entry(); err != nil {
 				return err

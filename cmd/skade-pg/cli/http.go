@@ -64,10 +64,15 @@ func metrics(s *Server) *prometheus.Registry {
 	}
 	gauge("sessions", "Open client sessions.", func() float64 { return float64(s.wire.Sessions()) })
 	counter("commit_seq", "The newest commit seq.", func() float64 { return float64(s.catalog.CommitSeq()) })
+	stats := s.catalog.Stats
+	counter("commit_groups_total", "Store transactions that carried commits; each waits for two syncs.", func() float64 { return float64(stats().Groups) })
+	counter("commit_conflicts_total", "Commits that lost against another.", func() float64 { return float64(stats().Conflicts) })
 	fs := s.catalog.FS().Counters()
 	counter("storage_opens_total", "Files opened for reading.", func() float64 { return float64(fs.Opens.Load()) })
 	counter("storage_reads_total", "Range reads.", func() float64 { return float64(fs.Reads.Load()) })
 	counter("storage_read_bytes_total", "Bytes read.", func() float64 { return float64(fs.Bytes.Load()) })
+	counter("storage_creates_total", "Files made.", func() float64 { return float64(fs.Creates.Load()) })
+	counter("storage_written_bytes_total", "Bytes written to files.", func() float64 { return float64(fs.Written.Load()) })
 	counter("storage_fsyncs_total", "Files and directories synced.", func() float64 { return float64(fs.Fsyncs.Load()) })
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
