@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 
 	"github.com/apache/iceberg-go"
@@ -38,9 +39,19 @@ func (c *Cache) manifestList(snap *table.Snapshot) (out map[string]iceberg.Manif
 	return out, nil
 }
 
+// manifestKey names a manifest as its list shows it: files inherit row ids from there, and a list of a table that became version 3 gives a manifest
+// some that had none before.
+func manifestKey(m iceberg.ManifestFile) lruKey {
+	k := lruKey{kind: kindManifest, name: m.FilePath()}
+	if first := m.FirstRowID(); first != nil && m.ManifestContent() == iceberg.ManifestContentData {
+		k.sub = strconv.FormatInt(*first, 10)
+	}
+	return k
+}
+
 // manifest decodes a manifest, or takes it from the cache. DELETED entries are left out: a set holds what is live.
 func (c *Cache) manifest(ctx context.Context, m iceberg.ManifestFile) (*manifest, error) {
-	return cached(ctx, c, lruKey{kind: kindManifest, name: m.FilePath()}, func() (_ *manifest, size int64, err error) {
+	return cached(ctx, c, manifestKey(m), func() (_ *manifest, size int64, err error) {
 		defer guard(m.FilePath(), &err)
 		if err := ctx.Err(); err != nil {
 			return nil, 0, err

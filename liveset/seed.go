@@ -22,7 +22,7 @@ func (c *Cache) AddManifest(m iceberg.ManifestFile, entries []LiveEntry) {
 			out.deletes = append(out.deletes, newDelete(e.File, e.DataSeq, e.FileSeq, e.SnapshotID))
 		}
 	}
-	c.lru.put(lruKey{kind: kindManifest, name: m.FilePath()}, out, out.memory(m))
+	c.lru.put(manifestKey(m), out, out.memory(m))
 }
 
 func (m *manifest) memory(of iceberg.ManifestFile) int64 {

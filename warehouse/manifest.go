@@ -147,8 +147,9 @@ func (m *metadataWriter) addManifests(files []added) ([]iceberg.ManifestFile, er
 	for _, g := range groupBySpec(files, func(a added) iceberg.DataFile { return a.file }) {
 		entries, live := make([]manifestio.Entry, len(g.items)), make([]liveset.LiveEntry, len(g.items))
 		for i, a := range g.items {
-			entries[i] = manifestio.Entry{Status: iceberg.EntryStatusADDED, Sequence: a.seq, File: a.file}
-			live[i] = liveset.LiveEntry{File: a.file, DataSeq: -1, FileSeq: -1}
+			file := manifestio.Share(a.file)
+			entries[i] = manifestio.Entry{Status: iceberg.EntryStatusADDED, Sequence: a.seq, File: file}
+			live[i] = liveset.LiveEntry{File: file, DataSeq: -1, FileSeq: -1}
 			if a.seq != nil {
 				live[i].DataSeq = *a.seq
 			}

@@ -1,6 +1,10 @@
 package manifestio
 
-import "github.com/apache/iceberg-go"
+import (
+	"sync/atomic"
+
+	"github.com/apache/iceberg-go"
+)
 
 // dataFile is a decoded data_file. It is not changed after it was decoded; its maps are shared with whoever asks.
 type dataFile struct {
@@ -20,6 +24,21 @@ type dataFile struct {
 	firstRowID     *int64
 	referenced     *string
 	offset, length *int64
+
+	record atomic.Pointer[[]byte] // its encoding in version 2 without partition fields: it is written again whenever manifests are merged
+}
+
+// Share returns a data file whose maps are shared with whoever asks, where the library's are copied each time. Nobody may change them.
+func Share(f iceberg.DataFile) iceberg.DataFile {
+	if d, ok := f.(*dataFile); ok {
+		return d
+	}
+	return &dataFile{
+		content: f.ContentType(), path: f.FilePath(), format: f.FileFormat(), partition: f.Partition(), count: f.Count(), size: f.FileSizeBytes(),
+		sizes: f.ColumnSizes(), values: f.ValueCounts(), nulls: f.NullValueCounts(), nans: f.NaNValueCounts(), lower: f.LowerBoundValues(),
+		upper: f.UpperBoundValues(), key: f.KeyMetadata(), splits: f.SplitOffsets(), equality: f.EqualityFieldIDs(), sortOrder: f.SortOrderID(),
+		specID: f.SpecID(), firstRowID: f.FirstRowID(), referenced: f.ReferencedDataFile(), offset: f.ContentOffset(), length: f.ContentSizeInBytes(),
+	}
 }
 
 var _ iceberg.DataFile = (*dataFile)(nil)

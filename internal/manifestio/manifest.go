@@ -1,6 +1,7 @@
 package manifestio
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 
@@ -112,7 +113,24 @@ func (m Manifest) append(b []byte, e *Entry, fields []partitionField) ([]byte, e
 	b = appendOptLong(b, e.Sequence)
 	b = appendOptLong(b, e.FileSequence)
 
-	f := e.File
+	d, ok := e.File.(*dataFile)
+	if !ok || m.Version != 2 || len(fields) > 0 {
+		return m.appendFile(b, e.File, fields)
+	}
+	if known := d.record.Load(); known != nil {
+		return append(b, *known...), nil
+	}
+	start := len(b)
+	b, err := m.appendFile(b, e.File, fields)
+	if err == nil {
+		known := bytes.Clone(b[start:])
+		d.record.Store(&known)
+	}
+	return b, err
+}
+
+// appendFile writes one data_file.
+func (m Manifest) appendFile(b []byte, f iceberg.DataFile, fields []partitionField) ([]byte, error) {
 	b = appendLong(b, int64(f.ContentType()))
 	b = appendBytes(b, f.FilePath())
 	b = appendBytes(b, string(f.FileFormat()))

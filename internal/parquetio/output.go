@@ -21,6 +21,10 @@ const (
 	defaultTargetSize   = 512 << 20
 	rowGroupBytes       = 256 << 20
 	keyIndexMinRows     = 8192
+	// A file known to have fewer rows than this has no bloom filters and no dictionaries, one with fewer than tinyRows no compression:
+	// they would cost its writer and its readers more than they save.
+	smallRows = 1024
+	tinyRows  = 64
 	dictionaryLimit     = 64 << 10
 	bloomFPP            = 0.01
 )
@@ -91,6 +95,13 @@ func (w *Writer) properties(rows int64) *parquet.WriterProperties {
 		parquet.WithStoreDecimalAsInteger(true),
 		parquet.WithCreatedBy("skade-pg"),
 		parquet.WithVersion(parquet.V2_LATEST),
+	}
+	if rows > 0 && rows < smallRows {
+		props = append(props, parquet.WithDictionaryDefault(false))
+		if rows < tinyRows {
+			props = append(props, parquet.WithCompression(compress.Codecs.Uncompressed))
+		}
+		return parquet.NewWriterProperties(props...)
 	}
 	ndv := min(rows, int64(w.o.RowGroupRows))
 	for _, id := range w.o.BloomIDs {
