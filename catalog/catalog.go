@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ type Options struct {
 	NoSync bool
 	// MetadataCache bounds the decoded metadata, in bytes of memory, about; 0 means 64 MiB.
 	MetadataCache int64
+	// lateSize is lateSize, for tests; 0 means that.
+	lateSize int
 	// Now is the clock; nil means time.Now. Timestamps grow strictly whatever it says (C5).
 	Now func() time.Time
 }
@@ -44,6 +47,7 @@ type Catalog struct {
 	store     store.Store
 	log       zerolog.Logger
 	noSync    bool
+	lateSize  int
 	now       func() time.Time
 	metadata  *metadataCache
 	cut       atomic.Pointer[Cut]
@@ -83,7 +87,7 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 }
 
 func open(ctx context.Context, s store.Store, dir string, o Options) (*Catalog, error) {
-	c := &Catalog{dir: dir, warehouse: o.Warehouse, fs: o.FS, store: s, log: o.Logger, noSync: o.NoSync, now: o.Now}
+	c := &Catalog{dir: dir, warehouse: o.Warehouse, fs: o.FS, store: s, log: o.Logger, noSync: o.NoSync, lateSize: cmp.Or(o.lateSize, lateSize), now: o.Now}
 	if c.warehouse == "" {
 		c.warehouse = storeio.LocationOf(filepath.Join(dir, warehouseName))
 	}
@@ -170,15 +174,15 @@ func (c *Catalog) CommitTableKey(ident table.Identifier) (TableKey, error) {
 }
 
 type counts struct {
-	groups, commits, conflicts, inlined, settled atomic.Int64
+	groups, commits, conflicts, inlined, carried, settled atomic.Int64
 }
 
 // Stats counts since Open.
 type Stats struct {
 	// Groups counts store transactions of commits, Commits the seqs they carried, Conflicts the requests that lost.
 	Groups, Commits, Conflicts int64
-	// Inlined counts files whose bytes a store transaction carried, Settled those that were synced later.
-	Inlined, Settled int64
+	// Inlined counts files that a store transaction carried, Carried the bytes it took for them, Settled those that were synced later.
+	Inlined, Carried, Settled int64
 }
 
 // Now is the clock that commits get their time from: ages of commits are measured by it.
@@ -186,5 +190,5 @@ func (c *Catalog) Now() time.Time { return c.now() }
 
 // Stats returns the counts.
 func (c *Catalog) Stats() Stats {
-	return Stats{c.counts.groups.Load(), c.counts.commits.Load(), c.counts.conflicts.Load(), c.counts.inlined.Load(), c.counts.settled.Load()}
+	return Stats{c.counts.groups.Load(), c.counts.commits.Load(), c.counts.conflicts.Load(), c.counts.inlined.Load(), c.counts.carried.Load(), c.counts.settled.Load()}
 }

@@ -29,6 +29,8 @@ const (
 	kindRedo      = 'G'
 
 	formatVersion = 1
+	// folderVersion is the version of the folder, in the value of kind M: 2 since redo values.
+	folderVersion = 2
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -95,7 +97,7 @@ func newReader(kind byte, value []byte) *reader {
 		r.fail("value of %d bytes", len(value))
 	case value[0] != kind:
 		r.fail("value of kind %q, not %q", value[0], kind)
-	case value[1] != formatVersion:
+	case value[1] != formatVersion && (kind != kindMeta || value[1] != folderVersion):
 		r.fail("value of version %d, this program reads %d", value[1], formatVersion)
 	case crc32.Checksum(value[:len(value)-4], castagnoli) != binary.BigEndian.Uint32(value[len(value)-4:]):
 		r.fail("checksum does not match")

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ const magic = "skade-catalog"
 
 // folderMeta is the value at keyMeta, written once.
 type folderMeta struct {
+	version byte   // 0: folderVersion
 	dir     string // where the folder was made, absolute
 	id      uuid.UUID
 	created time.Time
@@ -34,6 +36,7 @@ type folderMeta struct {
 
 func (m folderMeta) encode() []byte {
 	w := newWriter(kindMeta)
+	w.b[1] = cmp.Or(m.version, folderVersion)
 	w.string(magic)
 	w.string(m.dir)
 	w.uuid(m.id)
@@ -42,14 +45,17 @@ func (m folderMeta) encode() []byte {
 }
 
 func decodeMeta(value []byte) (folderMeta, error) {
-	if len(value) > 1 && value[0] == kindMeta && value[1] > formatVersion {
-		return folderMeta{}, fmt.Errorf("format %d, this program knows %d: %w", value[1], formatVersion, ErrVersion)
+	if len(value) > 1 && value[0] == kindMeta && value[1] > folderVersion {
+		return folderMeta{}, fmt.Errorf("format %d, this program knows %d: %w", value[1], folderVersion, ErrVersion)
 	}
 	r := newReader(kindMeta, value)
 	if got := r.string(); r.err == nil && got != magic {
 		r.fail("magic is %q", got)
 	}
 	m := folderMeta{dir: r.string(), id: r.uuid(), created: time.UnixMicro(int64(r.fixed64()))}
+	if len(value) > 1 {
+		m.version = value[1]
+	}
 	return m, r.done()
 }
 
@@ -147,6 +153,11 @@ func initFolder(ctx context.Context, s store.Store, dir string) error {
 	if meta.dir != dir {
 		return fmt.Errorf("%w: it was made at %s and is opened at %s; the tables' metadata holds absolute locations, move it back",
 			ErrMoved, meta.dir, dir)
+	}
+	if meta.version < folderVersion { // from now on older programs must stay away: they would not make files again from redo values
+		meta.version = folderVersion
+		_, err := s.Apply(ctx, store.Tx{Compares: []store.Compare{{Key: keyMeta, Value: value}}, Ops: []store.Op{{Key: keyMeta, Value: meta.encode()}}})
+		return err
 	}
 	return nil
 }

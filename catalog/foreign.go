@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -49,6 +50,11 @@ func (c *Catalog) readForeign(location string) (*Foreign, error) {
 	}
 	if err := c.fs.Allowed(location); err != nil {
 		return nil, err
+	}
+	if _, late := c.settler.unwritten(filepath.Clean(storeio.PathOf(location))); late { // a table that was just unregistered
+		if err := c.settler.settle(); err != nil {
+			return nil, err
+		}
 	}
 	st, err := c.fs.Stat(location)
 	switch {

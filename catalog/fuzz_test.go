@@ -46,7 +46,7 @@ func samples() map[byte][]byte {
 	st := newState()
 	st.seq, st.time = 5, time.UnixMicro(77).UTC()
 	return map[byte][]byte{
-		kindMeta:      folderMeta{dir: "/d", id: sampleTable.UUID, created: time.UnixMicro(5)}.encode(),
+		kindMeta:      folderMeta{version: 1, dir: "/d", id: sampleTable.UUID, created: time.UnixMicro(5)}.encode(),
 		kindHead:      st.encodeHead(),
 		kindNamespace: (&NamespaceState{Ident: ident("a", "b"), OID: 16384, Properties: iceberg.Properties{"k": "v", "l": ""}, CreatedSeq: 1, ChangedSeq: 2}).encode(),
 		kindTable:     sampleTable.encode(),
@@ -54,7 +54,9 @@ func samples() map[byte][]byte {
 		kindRecord:    sampleRecord.encode(),
 		kindCommit:    commitRef{seq: 8, entry: 1}.encode(),
 		kindFile:      encodeFile([]byte("bytes")),
-		kindDropped:   (&DroppedTable{State: sampleDropped, Seq: 12, Time: time.UnixMicro(7).UTC()}).encode(),
+		kindRedo: encodeRedo([]redoFile{{path: "/w/a", data: []byte("bytes")}, {path: "/w/c", late: true, patch: &patch{base: "/w/b", baseSize: 9, size: 7,
+			parts: []patchPart{{off: 2, n: 4}, {bytes: []byte("xyz")}}}}}),
+		kindDropped: (&DroppedTable{State: sampleDropped, Seq: 12, Time: time.UnixMicro(7).UTC()}).encode(),
 	}
 }
 
@@ -98,6 +100,9 @@ func again(value []byte) ([]byte, error) {
 			return nil, err
 		}
 		return d.encode(), nil
+	case kindRedo:
+		files, err := decodeRedo(value)
+		return encodeRedo(files), err
 	case kindFile:
 		data, err := decodeFile(value)
 		return encodeFile(data), err

@@ -209,6 +209,7 @@ func (g *group) persist(ctx context.Context) (uint64, error) {
 	}
 	g.c.settler.add(redo)
 	g.c.counts.inlined.Add(int64(len(redo.files)))
+	g.c.counts.carried.Add(int64(redo.size))
 	if err := hooks.Run(storeio.OpStored, g.c.store.Path(), func() error { return nil }); err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	}

@@ -56,7 +56,7 @@ func (g *group) metadataFile(t *stagedTable) (f redoFile, size int, err error) {
 	if !g.c.noSync {
 		f.patch = t.doc.patch(m.chain.path, m.chain.last)
 	}
-	if f.patch != nil && size > lateSize && f.size() < storeio.InlineLimit {
+	if f.patch != nil && size > g.c.lateSize && f.size() < storeio.InlineLimit {
 		f.late = true
 		g.late = append(g.late, f.path)
 		g.c.settler.later(f.path, t.doc)

@@ -272,6 +272,14 @@ func (s *settler) close() error {
 	return nil
 }
 
-// Flush writes and syncs every file of the commits so far. Programs that read a table's files themselves need it: of a table that gets
-// commits fast, the newest metadata file may be a few seconds late.
-func (c *Catalog) Flush() error { return c.settler.settle() }
+// WriteMetadata writes the metadata files that are late: whoever tells others where metadata files are calls it first. A file that holds many
+// commits is written every few seconds only while commits go on; files that no cut points to any more may never be written.
+func (c *Catalog) WriteMetadata() error {
+	c.settler.mu.Lock()
+	n := len(c.settler.mu.late)
+	c.settler.mu.Unlock()
+	if n == 0 {
+		return nil
+	}
+	return c.settler.settle()
+}

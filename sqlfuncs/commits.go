@@ -100,6 +100,9 @@ func openCommitsSince(_ context.Context, env *Env, _ *Shape, args []*Value) (*Ro
 			return nil, pgerr.Newf(pgerr.InvalidParameterValue, "lim must not be negative: \"%s\"", args[2].Text)
 		}
 	}
+	if err := env.Catalog.WriteMetadata(); err != nil {
+		return nil, err
+	}
 	return &Rows{Schema: commitSchema, N: -1, Batches: c.batches}, nil
 }
 
@@ -108,6 +111,9 @@ var commitsView = &View{
 	Name: "commits", Columns: commitColumns,
 	Doc: "The commit log: one row per commit and table.",
 	Open: func(_ context.Context, env *Env) (*Rows, error) {
+		if err := env.Catalog.WriteMetadata(); err != nil {
+			return nil, err
+		}
 		c := commitReader{env: env, to: env.Cut.Seq(), limit: -1, all: true}
 		return &Rows{Schema: commitSchema, N: int64(env.Cut.Seq()), Batches: c.batches}, nil
 	},

@@ -55,6 +55,9 @@ var metadataLogTable = &metaTable{
 		{"latest_sequence_number", pgtype.Int8, -1},
 	},
 	rows: func(_ context.Context, in *metaInput, out *rowSink) error {
+		if err := in.env.Catalog.WriteMetadata(); err != nil {
+			return err
+		}
 		write := func(ms int64, file string) bool {
 			row := out.row()
 			row.time(ms * 1000)
