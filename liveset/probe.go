@@ -122,7 +122,7 @@ func (c *Cache) probe(ctx context.Context, dst []Hit, ref Ref, s *Set, ids []int
 		order = sortedKeys(keys)
 	}
 	hashes := hashKeys(nil, p.cols[:n], keys)
-for f := range p.filesFor(s, n, keys) {
+	for f := range p.filesFor(s, n, keys) {
 		if f.File.mem != nil {
 			if dst, err = p.memHits(ctx, dst, f, n, keys); err != nil {
 				return dst, err
