@@ -61,6 +61,7 @@ func (c *tableCommit) buildOn(ctx context.Context, in catalog.BuildInput) (catal
 	s := &snapshotBuild{w: c.t.tx.w, in: in, meta: meta, head: head, branch: c.t.writeBranch(), id: c.snapshotID, added: append([]iceberg.DataFile(nil), c.added...)}
 	s.added = append(s.added, c.deletes...)
 	s.manifests, s.removed, s.all, s.entries = c.manifests, newRemoval(), c.t.st.truncated, maps.Clone(c.entries)
+	s.joined, s.dataSeq = c.joins(), c.dataSeq
 	if s.all {
 		c.gone = set.Rows()
 	}
@@ -265,6 +266,8 @@ type snapshotBuild struct {
 	added     []iceberg.DataFile
 	manifests []iceberg.ManifestFile // those of the added files
 	entries   newEntries             // of manifests
+	joined    bool                   // the added files, at dataSeq, are in no manifest yet
+	dataSeq   *int64
 	removed   *removal
 	all       bool // remove every file of the base
 	metrics   metrics
@@ -350,6 +353,7 @@ func (s *snapshotBuild) finish(ctx context.Context, op icetable.Operation) (err 
 	if err != nil {
 		return err
 	}
+	mw.keepLeft = s.joined
 	kept, gone, err := mw.carry(ctx, base, s.removed, s.all)
 	if err != nil {
 		return fmt.Errorf("carry manifests: %w", err)
@@ -357,7 +361,7 @@ func (s *snapshotBuild) finish(ctx context.Context, op icetable.Operation) (err 
 	if !s.removed.empty() {
 		return fmt.Errorf("%w: %d files to remove are not in the snapshot", ErrConflict, len(s.removed.data)+len(s.removed.deletes))
 	}
-	tombs, err := mw.removeManifests(gone)
+	tombs, err := s.removals(mw, gone)
 	if err != nil {
 		return fmt.Errorf("write manifests: %w", err)
 	}
@@ -380,6 +384,27 @@ func (s *snapshotBuild) finish(ctx context.Context, op icetable.Operation) (err 
 		note(e.File)
 	}
 	return s.snapshot(mw, manifests, summarize(op, &s.metrics, partitions, s.head))
+}
+
+// removals writes the manifests of removed files: those of data files of a joined commit together with what it adds and what is left beside them.
+func (s *snapshotBuild) removals(mw *metadataWriter, gone []liveset.LiveEntry) ([]iceberg.ManifestFile, error) {
+	if !s.joined {
+		return mw.removeManifests(gone)
+	}
+	var data, deletes []liveset.LiveEntry
+	for _, e := range gone {
+		if e.File.ContentType() == iceberg.EntryContentData {
+			data = append(data, e)
+		} else {
+			deletes = append(deletes, e)
+		}
+	}
+	tombs, err := mw.removeManifests(deletes)
+	if err != nil {
+		return nil, err
+	}
+	mf, err := mw.joinedManifest(s.added, s.dataSeq, data)
+	return append(tombs, mf), err
 }
 
 func (s *snapshotBuild) snapshot(mw *metadataWriter, manifests []iceberg.ManifestFile, sum *icetable.Summary) error {

@@ -197,11 +197,36 @@ func (t *TxTable) fewKeysLocked() [][]byte {
 			keys = append(keys, bytes.Clone(st.log.keys.key(i)))
 		}
 	}
+	if int64(len(keys)) != liveRows(st.rows, st.dead) {
+		return nil
+	}
 	return keys
+}
+
+// maxJoined is the number of entries up to which a commit that replaces files of one row writes them, what it adds and what is left in the manifest that
+// held them as one manifest: otherwise it takes three.
+const maxJoined = 64
+
+// joins says whether the commit's manifest is written in the serial point, where it is known what is left.
+func (c *tableCommit) joins() bool {
+	spec := c.t.meta.PartitionSpec()
+	if c.t.meta.Version() != 2 || !spec.IsUnpartitioned() || len(c.dead) == 0 || len(c.deletes) > 0 || len(c.added) == 0 || len(c.added)+len(c.dead) > maxJoined {
+		return false
+	}
+	for _, d := range c.dead {
+		if d.file.SpecID != spec.ID() {
+			return false
+		}
+	}
+	return true
 }
 
 // writeManifests writes the manifests of the added data and delete files.
 func (c *tableCommit) writeManifests() error {
+	if c.joins() {
+		c.manifests, c.entries = nil, nil
+		return nil
+	}
 	mw, err := newMetadataWriter(c.t.tx.w, c.t.meta, c.snapshotID)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
+	"slices"
 	"strconv"
 
 	"github.com/apache/iceberg-go"
@@ -40,6 +41,8 @@ type metadataWriter struct {
 	files      []string
 	written    []iceberg.ManifestFile // the last manifest list, as a reader sees it
 	entries    newEntries
+	keepLeft   bool                // carry leaves data entries to joinedManifest
+	left       []liveset.LiveEntry // those
 }
 
 func newMetadataWriter(w *Warehouse, meta icetable.Metadata, snapshotID int64) (*metadataWriter, error) {
@@ -177,6 +180,26 @@ func (m *metadataWriter) removeManifests(entries []liveset.LiveEntry) ([]iceberg
 		out = append(out, mf)
 	}
 	return out, nil
+}
+
+// joinedManifest writes what a commit adds, what it removes and what carry left as one manifest of data files.
+func (m *metadataWriter) joinedManifest(files []iceberg.DataFile, dataSeq *int64, gone []liveset.LiveEntry) (iceberg.ManifestFile, error) {
+	entries, live := carriedEntries(iceberg.EntryStatusDELETED, gone), slices.Clone(m.left)
+	entries = append(entries, carriedEntries(iceberg.EntryStatusEXISTING, m.left)...)
+	for _, f := range files {
+		f = manifestio.Share(f)
+		e := liveset.LiveEntry{File: f, DataSeq: -1, FileSeq: -1}
+		if dataSeq != nil {
+			e.DataSeq = *dataSeq
+		}
+		entries = append(entries, manifestio.Entry{Status: iceberg.EntryStatusADDED, Sequence: dataSeq, File: f})
+		live = append(live, e)
+	}
+	mf, err := m.manifest(iceberg.ManifestContentData, int(files[0].SpecID()), entries, nil)
+	if err == nil {
+		m.entries[mf.FilePath()] = live
+	}
+	return mf, err
 }
 
 // carriedEntries are entries of older manifests with another status. The snapshot of a removal is the one that removes.
@@ -361,6 +384,8 @@ func (m *metadataWriter) carry(ctx context.Context, base []iceberg.ManifestFile,
 		switch {
 		case len(live) == len(entries):
 			kept = append(kept, mf)
+		case m.keepLeft && mf.ManifestContent() == iceberg.ManifestContentData && len(m.left)+len(live) <= maxJoined:
+			m.left = append(m.left, live...)
 		case len(live) > 0:
 			again, err := m.existingManifest(mf.ManifestContent(), int(mf.PartitionSpecID()), live)
 			if err != nil {

@@ -84,6 +84,9 @@ func (tx *Tx) UnregisterTable(ctx context.Context, ident icetable.Identifier) (s
 	}
 	tx.names.byIdent[identKey(ident)] = ""
 	delete(tx.names.tables, t.key)
+	if err := tx.w.opts.Catalog.WriteMetadata(); err != nil { // the next catalog reads the file
+		return "", err
+	}
 	location := t.base.MetadataLocation
 	tx.addOp(catalog.DropTable{Ident: ident, MetadataLocation: location, Operation: catalog.OperationUnregister}, t.key)
 	return location, nil

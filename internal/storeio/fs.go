@@ -277,6 +277,9 @@ func (f *FS) syncPath(op Op, path string) error {
 			return nil
 		}
 		file, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			f.recent.drop(path)
+		}
 		if err != nil {
 			return err
 		}
