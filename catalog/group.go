@@ -172,7 +172,7 @@ func (g *group) persist(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	redo := settleGroup{key: redoKey(g.records[0].Seq)}
+	redo := settleGroup{key: redoKey(g.state.seq)}
 	if redo.files, err = g.syncOrInline(ctx, files); err != nil {
 		return 0, err
 	}

@@ -74,7 +74,7 @@ const (
 	redoLate  = 2
 )
 
-// redoKey is unique to a group: the first seq that it gives.
+// redoKey is unique to a group that has files: the last seq that it gives.
 func redoKey(seq uint64) []byte { return binary.BigEndian.AppendUint64([]byte{familyRedo}, seq) }
 
 func encodeRedo(files []redoFile) []byte {
