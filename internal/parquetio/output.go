@@ -23,10 +23,10 @@ const (
 	keyIndexMinRows     = 8192
 	// A file known to have fewer rows than this has no bloom filters and no dictionaries, one with fewer than tinyRows no compression:
 	// they would cost its writer and its readers more than they save.
-	smallRows = 1024
-	tinyRows  = 64
-	dictionaryLimit     = 64 << 10
-	bloomFPP            = 0.01
+	smallRows       = 1024
+	tinyRows        = 64
+	dictionaryLimit = 64 << 10
+	bloomFPP        = 0.01
 )
 
 // KeyIndexSuffix is appended to a data file's path to name its key index.
