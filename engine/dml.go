@@ -135,15 +135,20 @@ func (s *session) runWhole(ctx context.Context, b binding, t *warehouse.TxTable,
 		return nil, err
 	}
 	defer free()
+	var src rowSource
 	res, err := s.writeRows(ctx, b, t, w)
 	if err == nil && res.ret != nil && b.part == nil {
-		src, oerr := s.openReturning(ctx, b, res.ret)
-		res.open, err = func(context.Context) (rowSource, error) { return src, nil }, oerr
+		if src, err = s.openReturning(ctx, b, res.ret); err == nil {
+			res.open = func(context.Context) (rowSource, error) { return src, nil }
+		}
 	}
 	if err == nil {
 		err = finish()
 	}
-	if err != nil {
+	if err != nil { // a part of the WITH, too, that ran after the statement's own rows were there
+		if src != nil {
+			src.close()
+		}
 		s.undo(mark)
 		return nil, err
 	}

@@ -149,3 +149,14 @@ func TestArrayElements(t *testing.T) {
 		require.Equal(t, bad.code, sqlstate(t, c, bad.sql).Code, bad.sql)
 	}
 }
+
+// A part of a WITH that fails after the statement's own RETURNING was opened leaves no connection behind: the gateway's Close tells of those.
+func TestFailedPartsLeaveNothingOpen(t *testing.T) {
+	g := start(t)
+	c := g.connect()
+	run(t, c, "CREATE TABLE a (id int PRIMARY KEY, v text NOT NULL)")
+	for range 3 {
+		require.Equal(t, "23502", sqlstate(t, c, "WITH w AS (INSERT INTO a VALUES (1, NULL) RETURNING *) INSERT INTO a VALUES (2, 'b') RETURNING *").Code)
+	}
+	require.Empty(t, rows(t, c, "SELECT * FROM a"))
+}

@@ -248,6 +248,12 @@ func (s *scope) rangeFunction(r *pg_query.RangeFunction) *fromItem {
 			funcNames = append(funcNames, columnName(node))
 			continue
 		}
+		if len(r.Functions) == 1 && !r.Ordinality {
+			if sub := s.lookupJoin(fc, r.Alias); sub != nil {
+				s.clause = clause
+				return s.rangeSubselect(sub)
+			}
+		}
 		if item := s.catalogFunction(fc, name, colnames); item != nil && len(r.Functions) == 1 && !r.Ordinality {
 			s.clause = clause
 			return item
