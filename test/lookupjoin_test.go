@@ -43,4 +43,3 @@ func TestLookupOverColumns(t *testing.T) {
 		require.Equal(t, code, sqlstate(t, c, sql).Code, sql)
 	}
 }
-
