@@ -3,7 +3,6 @@ package warehouse
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -74,7 +73,7 @@ func (p *Private) Empty() bool {
 // Close ends it and removes its files.
 func (p *Private) Close() error {
 	err := p.tx.Rollback()
-	if rerr := os.RemoveAll(p.opts.Dir); rerr != nil {
+	if rerr := p.tx.w.opts.FS.RemoveAll(p.opts.Dir); rerr != nil {
 		return fmt.Errorf("remove temporary tables: %w", rerr)
 	}
 	return err
@@ -178,7 +177,7 @@ func (p *Private) collect() {
 		if tx.names.tables[key] != nil {
 			continue
 		}
-		if err := os.RemoveAll(dir); err != nil {
+		if err := tx.w.opts.FS.RemoveAll(dir); err != nil {
 			tx.w.opts.Logger.Debug().Err(err).Str("dir", dir).Msg("remove the folder of a temporary table")
 		}
 		delete(p.dirs, key)

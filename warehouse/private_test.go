@@ -159,3 +159,24 @@ func TestPrivateFolds(t *testing.T) {
 		require.NoError(t, p.Close())
 	})
 }
+
+// Nothing of a private table is synced.
+func TestPrivateSyncsNothing(t *testing.T) {
+	k := testkit.OpenWith(t, testkit.Options{Sync: true})
+	p, dir := private(t, k)
+	before := k.FS.Counters().Snapshot()
+	for i := range 12 {
+		tx := k.Warehouse.Begin(ctx, warehouse.TxOptions{Private: p})
+		tt, err := tx.CreateTable(ctx, warehouse.CreateTable{Ident: mine, Schema: people(), IfNotExists: true})
+		require.NoError(t, err)
+		require.NoError(t, tt.Append(ctx, rowsOf(people(), person(i, "x", i))))
+		require.NoError(t, tt.Flush(ctx))
+		_, err = tx.Commit(ctx)
+		require.NoError(t, err)
+	}
+	did := k.FS.Counters().Snapshot().Sub(before)
+	require.NotZero(t, did.Creates)
+	require.Zero(t, did.Fsyncs)
+	require.DirExists(t, dir)
+	require.NoError(t, p.Close())
+}

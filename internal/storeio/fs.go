@@ -137,7 +137,17 @@ func (f *FS) RemoveAll(name string) error {
 	f.handles.forgetUnder(p)
 	f.recent.drop(p)
 	f.recent.dropUnder(p)
-	return f.o.Hooks.Run(OpRemove, p, func() error { return os.RemoveAll(p) })
+	if err := f.o.Hooks.Run(OpRemove, p, func() error { return os.RemoveAll(p) }); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for dir := range f.mu.fresh { // made, never synced, and gone
+		if dir == p || strings.HasPrefix(dir, p+string(filepath.Separator)) {
+			delete(f.mu.fresh, dir)
+		}
+	}
+	return nil
 }
 
 // DeleteFiles removes files and returns those that are gone; a missing file counts as gone.
