@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -181,4 +182,16 @@ func TestFullDisk(t *testing.T) {
 			require.Equal(t, [][]string{{strconv.Itoa(total)}}, rows(t, c, "SELECT count(*) FROM t"))
 		})
 	}
+}
+
+// A server under ulimit -f meets the limit as an error, and goes on.
+func TestFileSizeLimit(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	k := startCommand(t, dir, exec.Command("bash", "-c", `ulimit -f 4096; exec "$0"`, os.Args[0])) // 4 MiB
+	c := k.connect(t)
+	defer c.Close(context.Background())
+	run(t, c, "CREATE TABLE t (id bigint PRIMARY KEY, v text)")
+	require.Equal(t, "53100", sqlstate(t, c, "INSERT INTO t SELECT i, md5((i * 7)::text) || md5(i::text) FROM generate_series(1, 200000) i").Code)
+	run(t, c, "INSERT INTO t VALUES (1, 'small')")
+	require.Equal(t, [][]string{{"1"}}, rows(t, c, "SELECT count(*) FROM t"))
 }

@@ -25,7 +25,12 @@ type killable struct {
 
 func startKillable(t *testing.T, dir string) *killable {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
+	return startCommand(t, dir, exec.Command(os.Args[0]))
+}
+
+// startCommand runs a command that becomes this program.
+func startCommand(t *testing.T, dir string, cmd *exec.Cmd) *killable {
+	t.Helper()
 	cmd.Env = append(os.Environ(), serveFolder+"="+dir)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)

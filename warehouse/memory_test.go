@@ -96,3 +96,46 @@ func TestCanceledAppend(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.Empty(t, dataFiles(t, k, id))
 }
+
+// Rows that are updated again and again within a transaction hold no more memory than the limit allows, counted by the bytes the table holds.
+func TestUpdateIsBounded(t *testing.T) {
+	const limit = 128 << 10
+	k := testkit.OpenWith(t, testkit.Options{MemoryLimit: limit})
+	id := k.Table(t, "s.people", 3, people())
+	const n, batch = 4000, 250
+	pad := strings.Repeat("p", 200)
+	var most, batchBytes, written int64
+	k.Do(t, id, func(tt *warehouse.TxTable) error {
+		for round := range 3 {
+			for b := range n / batch {
+				var rs [][]any
+				var ids []int
+				for r := range batch {
+					ids = append(ids, (b*batch+r)*7919%n)
+					rs = append(rs, person(ids[r], pad, round))
+				}
+				rec := rowsOf(people(), rs...)
+				if round == 0 {
+					require.NoError(t, tt.Append(ctx, rec))
+				} else {
+					hits, err := tt.FindKeys(ctx, keyBatch(tt, ids...))
+					require.NoError(t, err)
+					require.Len(t, hits, batch)
+					olds := make([]warehouse.RowRef, batch)
+					for i, h := range hits {
+						olds[i] = h.Row
+					}
+					require.NoError(t, tt.UpdateSameKeys(ctx, olds, rec))
+				}
+				batchBytes = max(batchBytes, warehouse.RecordBytes(rec))
+				written += warehouse.RecordBytes(rec)
+				most = max(most, warehouse.BufferedBytes(tt))
+			}
+		}
+		return nil
+	})
+	require.LessOrEqual(t, most, 2*(limit+batchBytes)) // the log and its key table's growth step
+	require.Greater(t, written, int64(10*limit), "the test writes much more than the limit")
+	require.Len(t, k.Rows(t, id), n)
+	k.Check(t)
+}

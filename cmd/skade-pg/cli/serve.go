@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -65,7 +63,6 @@ func runServe(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	limitHeap(heap)
-	signal.Ignore(syscall.SIGXFSZ) // a file at its limit is an error of the statement (53100), not the end of the server
 	ctx := cmd.Context()
 	srv, err := Start(ctx, cfg, log)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -57,6 +58,7 @@ func Start(ctx context.Context, cfg *Config, log zerolog.Logger) (_ *Server, err
 			err = errors.Join(err, s.closeLayers())
 		}
 	}()
+	signal.Ignore(syscall.SIGXFSZ) // a file at its limit (ulimit -f) is an error of the statement, not the end of the server
 	auth, err := s.auth()
 	if err != nil {
 		return nil, err
