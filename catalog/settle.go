@@ -11,7 +11,8 @@ import (
 	"github.com/nordisk/skade-pg/catalog/store"
 )
 
-// The settler syncs files that the store's transactions say how to make again, so that the store may forget that. It waits settleDelay for
+// The settler writes and syncs files that the store's transactions say how to make again (docs/decisions/0009-commits.md), so that the store may
+// forget that. It waits settleDelay for
 // more files, or until settleBytes wait; longer when a large metadata file has to be written, a second for each settleRate bytes.
 const (
 	settleDelay = 250 * time.Millisecond
