@@ -173,7 +173,7 @@ class Script:
             elif i > 1 and self.chance(0.08):
                 d += f" GENERATED ALWAYS AS ({self.one('length', 'lower')}({used[0]}::text)) STORED"
             elif self.chance(0.1):
-                d += f" CHECK ({c} {self.one('>', '<>', '<=')} {self.literal(b, 0)})"
+                d += f" CHECK ({c} {self.one('<>') if b == 'jsonb' else self.one('>', '<>', '<=')} {self.literal(b, 0)})"
             cols.append(d)
         if key:
             cols.append(f"PRIMARY KEY ({', '.join(used[:self.r.randint(1, 2)])})")

@@ -21,7 +21,7 @@ class Differs(Exception):
 
 def known(sql, w, g):
     """Why a difference between PostgreSQL's reply and ours is none, or None. Differs when the script cannot go on."""
-    if g.state == "0A000" and re.search("primary key column|last column|insert into view|used by (a view|a generated)", g.message):
+    if g.state == "0A000" and re.search("primary key column|last column|insert into view|used by (a view|a generated)|type of column .* twice", g.message):
         if w.state == "":
             raise Differs("documented")
         return "refused for another reason"
