@@ -152,6 +152,9 @@ func (u *upkeep) trimLog(ctx context.Context) error {
 		return ignoreExpired(err)
 	}
 	before = min(before, gw.oldestPinned())
+	for d := range gw.catalog.Cut().DroppedTables() {
+		before = min(before, d.Seq-1) // undrop reads what belonged to it as it was
+	}
 	var late []*catalog.Feed
 	for f := range gw.catalog.Feeds() {
 		at := f.Position()
