@@ -192,3 +192,20 @@ func TestDeclaredInCatalogs(t *testing.T) {
 	require.Equal(t, [][]string{{"t_a_check", "((a > 0))"}}, rows(t, c, "select constraint_name, check_clause from information_schema.check_constraints where constraint_name like 't%'"))
 	require.Equal(t, [][]string{{"t_id_seq", "integer"}}, rows(t, c, "select sequence_name, data_type from information_schema.sequences"))
 }
+
+// NaN is in no bounds of a file: a filter that only NaN passes must not skip the file. Answers are PostgreSQL's.
+func TestNaNIsFound(t *testing.T) {
+	g := start(t)
+	c := g.connect()
+	run(t, c, "CREATE TABLE nan (id int PRIMARY KEY, b float8, r float4)")
+	run(t, c, "INSERT INTO nan VALUES (1, 'NaN', 'NaN'), (2, 1, 1), (3, NULL, NULL)")
+	for where, want := range map[string]string{
+		"b = 'NaN'": "1", "r = 'NaN'": "1", "b = ANY (ARRAY['NaN'::float8, 2])": "1", "b IN ('NaN'::float8, 1)": "1,2", "b > 5": "1", "r > 5": "1",
+		"b >= 'NaN'": "1", "b < 'NaN'": "2", "b BETWEEN 5 AND 'NaN'": "1", "b <> 1": "1", "b > 'NaN'": "∅",
+	} {
+		require.Equal(t, want, one(t, c, "SELECT string_agg(id::text, ',' ORDER BY id) FROM nan WHERE "+where), where)
+	}
+	require.Equal(t, [][]string{{"NaN", "1"}}, rows(t, c, "SELECT max(b), min(b) FROM nan"))
+	run(t, c, "DELETE FROM nan WHERE b > 100")
+	require.Equal(t, "2", one(t, c, "SELECT count(*) FROM nan"))
+}

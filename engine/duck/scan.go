@@ -145,7 +145,8 @@ func (sc *Scan) readSQL(files []int, where string) string {
 	}
 	b.WriteString("], schema => ")
 	b.WriteString(sc.schemaSQL())
-	b.WriteString(", hive_partitioning => false, union_by_name => false)")
+	// Bounds leave NaN out: without the last one a filter that only NaN passes would skip the row group.
+	b.WriteString(", hive_partitioning => false, union_by_name => false, can_have_nan => true)")
 	b.WriteString(where)
 	return b.String()
 }

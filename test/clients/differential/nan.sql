@@ -1,0 +1,25 @@
+-- NaN is in no bounds of a file, and above every number.
+CREATE TABLE nan (id int PRIMARY KEY, b float8, r float4);
+INSERT INTO nan VALUES (1, 'NaN', 'NaN'), (2, 1, 1), (3, NULL, NULL);
+INSERT INTO nan VALUES (4, '-0', '-0'), (5, 0, 0);
+INSERT INTO nan VALUES (6, 'Infinity', '-Infinity'), (7, '-Infinity', 'Infinity');
+SELECT id FROM nan WHERE b = 'NaN' ORDER BY 1;
+SELECT id FROM nan WHERE r = 'NaN' ORDER BY 1;
+SELECT id FROM nan WHERE b = ANY (ARRAY['NaN'::float8, 2]) ORDER BY 1;
+SELECT id FROM nan WHERE b IN ('NaN'::float8, 1) ORDER BY 1;
+SELECT id FROM nan WHERE b > 5 ORDER BY 1;
+SELECT id FROM nan WHERE r > 5 ORDER BY 1;
+SELECT id FROM nan WHERE b >= 'NaN' ORDER BY 1;
+SELECT id FROM nan WHERE b < 'NaN' ORDER BY 1;
+SELECT id FROM nan WHERE b <= 'NaN' ORDER BY 1;
+SELECT id FROM nan WHERE b > 'NaN' ORDER BY 1;
+SELECT id FROM nan WHERE b BETWEEN 5 AND 'NaN' ORDER BY 1;
+SELECT id FROM nan WHERE b <> 1 ORDER BY 1;
+SELECT id FROM nan WHERE b = 0 ORDER BY 1;
+SELECT id FROM nan WHERE r = '-0' ORDER BY 1;
+SELECT id FROM nan WHERE b > 'Infinity' ORDER BY 1;
+SELECT id FROM nan WHERE b IS DISTINCT FROM 'NaN' ORDER BY 1;
+SELECT max(b), min(b), max(r), min(r) FROM nan;
+SELECT a.id, b.id FROM nan a JOIN nan b ON a.b = b.b ORDER BY 1, 2;
+UPDATE nan SET r = 9 WHERE b = 'NaN' RETURNING *;
+DELETE FROM nan WHERE b > 100 RETURNING id;
