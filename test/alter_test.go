@@ -2,6 +2,8 @@ package test
 
 import (
 	"context"
+	"fmt"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -275,5 +277,39 @@ func TestAlterOptions(t *testing.T) {
 		"ALTER TABLE t ADD COLUMN ctid int":                            "42701",
 	} {
 		require.Equal(t, code, sqlstate(t, c, sql).Code, sql)
+	}
+}
+
+// Manifests of a table that became version 3 hold files without row ids until its first commit as version 3: also when that one removes some of their files.
+func TestRemoveFilesAfterUpgrade(t *testing.T) {
+	g := start(t)
+	for name, sql := range map[string]string{
+		"update":  "UPDATE t SET n = n + 1 WHERE id <= 4",
+		"delete":  "DELETE FROM t WHERE id <= 4",
+		"replace": "TRUNCATE t; INSERT INTO t VALUES (1, 1)",
+		"vacuum":  "VACUUM FULL t",
+		"merge":   "INSERT INTO t VALUES (1000, 0)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := g.connect()
+			run(t, c, `DROP TABLE IF EXISTS t; CREATE TABLE t (id int PRIMARY KEY, n int) WITH (partitioning = 'id', "commit.manifest.min-count-to-merge" = '3')`)
+			run(t, c, "CREATE TEMP TABLE u (id int PRIMARY KEY, n int)")
+			for _, to := range []string{"t", "u"} {
+				run(t, c, fmt.Sprintf("INSERT INTO %s SELECT i, i FROM generate_series(1, 6) i", to))
+				run(t, c, fmt.Sprintf("INSERT INTO %s SELECT i, i FROM generate_series(11, 16) i", to))
+			}
+			run(t, c, "ALTER TABLE t SET (format_version = 3)")
+			run(t, c, sql)
+			if name != "vacuum" {
+				run(t, c, regexp.MustCompile(`\bt\b`).ReplaceAllString(sql, "u"))
+			}
+			for range 2 {
+				require.Equal(t, rows(t, c, "SELECT * FROM u ORDER BY id"), rows(t, c, "SELECT * FROM t ORDER BY id"))
+				for _, to := range []string{"t", "u"} {
+					run(t, c, fmt.Sprintf("UPDATE %s SET n = -n WHERE id IN (5, 15)", to))
+				}
+			}
+			require.Empty(t, rows(t, c, "SELECT * FROM skade.check_warehouse()"))
+		})
 	}
 }

@@ -215,15 +215,12 @@ func carriedEntries(status iceberg.ManifestEntryStatus, entries []liveset.LiveEn
 }
 
 // existingManifest writes a manifest of EXISTING entries. On v3 data entries carry their explicit first_row_id already
-// (readers assign it by inheritance), so the manifest's own is the least of them and reserves no new ids.
+// (readers assign it by inheritance), so the manifest's own is the least of them and reserves no new ids. Entries of a
+// table that was version 2 until now have none: the list gives the manifest one, as it does to those that are carried whole.
 func (m *metadataWriter) existingManifest(content iceberg.ManifestContent, specID int, entries []liveset.LiveEntry) (iceberg.ManifestFile, error) {
 	var first *int64
 	if m.meta.Version() >= 3 && content == iceberg.ManifestContentData {
-		least, err := leastRowID(entries)
-		if err != nil {
-			return nil, err
-		}
-		first = &least
+		first = leastRowID(entries)
 	}
 	mf, err := m.manifest(content, specID, carriedEntries(iceberg.EntryStatusEXISTING, entries), first)
 	if err == nil {
@@ -232,18 +229,18 @@ func (m *metadataWriter) existingManifest(content iceberg.ManifestContent, specI
 	return mf, err
 }
 
-func leastRowID(entries []liveset.LiveEntry) (int64, error) {
-	var first *int64
+// leastRowID is the least first_row_id of files, nil when one has none.
+func leastRowID(entries []liveset.LiveEntry) (first *int64) {
 	for _, e := range entries {
 		id := e.File.FirstRowID()
 		if id == nil {
-			return 0, fmt.Errorf("data file %s has no first_row_id in a v3 manifest", e.File.FilePath())
+			return nil
 		}
 		if first == nil || *id < *first {
 			first = id
 		}
 	}
-	return *first, nil
+	return first
 }
 
 // list writes the manifest list. It returns its path and, on v3, the rows ids were reserved for.
