@@ -12,6 +12,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/nordisk/skade-pg/engine/duck"
 	"github.com/nordisk/skade-pg/engine/lockmgr"
@@ -483,6 +484,12 @@ func rewrap(a arrow.Array, want arrow.DataType) (arrow.Array, error) {
 			defer elem.Release()
 			return newTyped(data, want, []arrow.ArrayData{elem.Data()}), nil
 		}
+	}
+	if arrow.IsNested(want.ID()) && !arrow.IsNested(a.DataType().ID()) {
+		if a.NullN() == a.Len() {
+			return array.MakeArrayOfNull(memory.DefaultAllocator, want, a.Len()), nil
+		}
+		return nil, pgerr.Newf(pgerr.FeatureNotSupported, "values of Iceberg type %s cannot be written", want)
 	}
 	if a.DataType().ID() == arrow.LIST && want.ID() != arrow.LIST {
 		return nil, pgerr.New(pgerr.FeatureNotSupported, "arrays of several dimensions cannot be stored")

@@ -10,6 +10,7 @@ import (
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 	"github.com/nordisk/skade-pg/lookup"
+	"github.com/nordisk/skade-pg/pgwire"
 	"github.com/nordisk/skade-pg/sqlfuncs"
 )
 
@@ -57,8 +58,22 @@ func (s *session) pointLookup(ctx context.Context, b binding, k *pgsql.KeyEquali
 		}
 		return noRows{}, true, nil
 	}
+	if showsNested(rec.Schema(), b.cols) {
+		rec.Release()
+		return nil, false, nil
+	}
 	src, err := newBatchRows(rec, b.cols, s.style())
 	return src, err == nil, err
+}
+
+// showsNested says whether a struct, map or list is shown as jsonb: DuckDB writes that.
+func showsNested(rec *arrow.Schema, cols []pgwire.Column) bool {
+	for i, c := range cols {
+		if c.TypeOID == pgtype.JSONB && arrow.IsNested(rec.Field(i).Type.ID()) {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *session) pointPlan(ctx context.Context, b binding, k *pgsql.KeyEquality, use *pgsql.RelUse, h *handle) (*pointPlan, error) {
@@ -129,22 +144,22 @@ func literal(dt arrow.DataType, v *sqlfuncs.Value) (lit iceLiteral, ok bool) {
 	return literalOf(dt, v.OID, v.Text, integer)
 }
 
-// lookupCall answers SELECT … FROM lookup(…): the rows go from the lookup to the client.
-func (s *session) lookupCall(ctx context.Context, b binding, d *pgsql.DirectCall) (rowSource, error) {
+// lookupCall answers SELECT … FROM lookup(…): the rows go from the lookup to the client. ok is false when the query must go the long way.
+func (s *session) lookupCall(ctx context.Context, b binding, d *pgsql.DirectCall) (src rowSource, ok bool, err error) {
 	use := b.p.query.Relations[d.Rel]
 	h := use.Relation.Handle.(*handle)
 	vals, err := s.evaluate(ctx, use.Args, b.args)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	s.noteReadOf(ctx, h)
 	rows, err := h.function.Open(ctx, s.env(ctx), h.shape, vals)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for rec, err := range rows.Batches(ctx) {
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if rec.NumRows() == 0 {
 			break
@@ -155,7 +170,12 @@ func (s *session) lookupCall(ctx context.Context, b binding, d *pgsql.DirectCall
 			cols[i], fields[i] = rec.Column(c), rec.Schema().Field(c)
 		}
 		// One batch is all there is; the new batch holds on to its columns.
-		return newBatchRows(array.NewRecordBatch(arrow.NewSchema(fields, nil), cols, rec.NumRows()), b.cols, s.style())
+		shown := arrow.NewSchema(fields, nil)
+		if showsNested(shown, b.cols) {
+			return nil, false, nil
+		}
+		src, err := newBatchRows(array.NewRecordBatch(shown, cols, rec.NumRows()), b.cols, s.style())
+		return src, err == nil, err
 	}
-	return noRows{}, nil
+	return noRows{}, true, nil
 }

@@ -60,7 +60,10 @@ func (p *queryPortal) openOnce(ctx context.Context, w pgwire.Writer) (rowSource,
 		}
 	}
 	if d := p.b.p.query.Lookup; d != nil {
-		return p.s.lookupCall(ctx, p.b, d)
+		src, ok, err := p.s.lookupCall(ctx, p.b, d)
+		if ok || err != nil {
+			return src, err
+		}
 	}
 	return p.s.openWithParts(ctx, p.b)
 }

@@ -190,7 +190,12 @@ func (s *session) registerRows(r *rendered, use *pgsql.RelUse, schema *arrow.Sch
 		if k > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "%s AS %s%d", cast(quoteIdent(schema.Field(c).Name), use.Relation.Columns[c]), prefix, k)
+		f, col := schema.Field(c), use.Relation.Columns[c]
+		expr := quoteIdent(f.Name)
+		if col.Type == pgtype.JSONB && arrow.IsNested(f.Type.ID()) {
+			expr = nestedToSQL(expr)
+		}
+		fmt.Fprintf(&b, "%s AS %s%d", cast(expr, col), prefix, k)
 	}
 	if len(use.Columns) == 0 {
 		b.WriteString("1 AS " + prefix + "0")
@@ -212,6 +217,17 @@ func storedToSQL(expr string, oid uint32, mod int32) string {
 		return "list_transform(" + expr + ", lambda v: " + intervalFromISO + "(v))"
 	}
 	return "CAST(" + expr + " AS " + want + ")"
+}
+
+// nestedToSQL is the jsonb that a struct, map or list of another writer is shown as.
+func nestedToSQL(expr string) string {
+	return "skade_jsonb_in(CAST(CAST(" + expr + " AS JSON) AS VARCHAR))"
+}
+
+// isNested tells structs, maps and lists from values.
+func isNested(t iceberg.Type) bool {
+	_, ok := t.(iceberg.NestedType)
+	return ok
 }
 
 func quoteIdent(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
@@ -257,6 +273,7 @@ func (s *session) tableItem(ctx context.Context, r *rendered, use *pgsql.RelUse,
 	scan := duck.Scan{WithPosition: use.Position}
 	props := ref.Metadata.Properties()
 	fields := sc.Fields()
+	nested := map[int]bool{} // columns of other writers that are shown as jsonb
 	for _, c := range use.Columns {
 		if c >= len(fields) {
 			return "", pgerr.Newf(pgerr.FeatureNotSupported, "system column \"%s\" of a table is not supported", use.Relation.Columns[c].Name)
@@ -267,7 +284,12 @@ func (s *session) tableItem(ctx context.Context, r *rendered, use *pgsql.RelUse,
 		if err != nil {
 			return "", err
 		}
-		scan.Columns = append(scan.Columns, duck.ScanColumn{FieldID: f.ID, Name: f.Name, DuckType: pgtype.DuckStorageName(oid, mod), Default: def})
+		col := duck.ScanColumn{FieldID: f.ID, Name: f.Name, DuckType: pgtype.DuckStorageName(oid, mod), Default: def}
+		if oid == pgtype.JSONB && isNested(f.Type) {
+			col.DuckType = "JSON"
+			nested[c] = true
+		}
+		scan.Columns = append(scan.Columns, col)
 	}
 	byKey := false
 	if only == nil && at == nil {
@@ -285,7 +307,7 @@ func (s *session) tableItem(ctx context.Context, r *rendered, use *pgsql.RelUse,
 		return "", err
 	}
 	r.releases = append(r.releases, release)
-	return wrapScan(from, use), nil
+	return wrapScan(from, use, nested), nil
 }
 
 // scanFiles adds the files of a set that a query has to read: those in which a row may be that its simple predicates let through.
@@ -344,8 +366,8 @@ func (s *session) scanFiles(ctx context.Context, r *rendered, use *pgsql.RelUse,
 }
 
 // wrapScan casts what is stored in another type than expressions have.
-func wrapScan(from string, use *pgsql.RelUse) string {
-	plain := true
+func wrapScan(from string, use *pgsql.RelUse, nested map[int]bool) string {
+	plain := len(nested) == 0
 	for _, c := range use.Columns {
 		col := use.Relation.Columns[c]
 		if pgtype.DuckStorageName(col.Type, col.Mod) != pgtype.DuckName(col.Type, col.Mod) {
@@ -362,7 +384,11 @@ func wrapScan(from string, use *pgsql.RelUse) string {
 			b.WriteString(", ")
 		}
 		col := use.Relation.Columns[c]
-		b.WriteString(storedToSQL("s.k"+strconv.Itoa(k), col.Type, col.Mod) + " AS c" + strconv.Itoa(k))
+		expr := "s.k" + strconv.Itoa(k)
+		if nested[c] {
+			expr = nestedToSQL(expr)
+		}
+		b.WriteString(storedToSQL(expr, col.Type, col.Mod) + " AS c" + strconv.Itoa(k))
 	}
 	if use.Position {
 		b.WriteString(", s.kf, s.kp")

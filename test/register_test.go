@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
 	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
@@ -321,4 +324,49 @@ func TestRegisterUnusualTables(t *testing.T) {
 	require.Equal(t, "0A000", e.Code, e.Message)
 	require.NotContains(t, e.Message, "\n")
 
+}
+
+// Structs, maps and lists of them are read as jsonb, everywhere; they can be NULL in rows of ours, and stay what they are in rows that are moved.
+func TestRegisterNestedColumns(t *testing.T) {
+	root := t.TempDir()
+	f := testkit.NewForeign(t, root)
+	g := startWith(t, root)
+	c := g.connect()
+	sc := iceberg.NewSchemaWithIdentifiers(0, []int{1},
+		iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64, Required: true},
+		iceberg.NestedField{ID: 2, Name: "st", Type: &iceberg.StructType{FieldList: []iceberg.NestedField{
+			{ID: 10, Name: "zz", Type: iceberg.PrimitiveTypes.Int64}, {ID: 11, Name: "a", Type: iceberg.PrimitiveTypes.String}}}},
+		iceberg.NestedField{ID: 3, Name: "mp", Type: &iceberg.MapType{KeyID: 12, KeyType: iceberg.PrimitiveTypes.String, ValueID: 13, ValueType: iceberg.PrimitiveTypes.Int64}},
+		iceberg.NestedField{ID: 4, Name: "ls", Type: &iceberg.ListType{ElementID: 14, Element: &iceberg.ListType{ElementID: 15, Element: iceberg.PrimitiveTypes.Int64}}})
+	ident := f.Table(t, "s.n", 2, sc)
+	f.Do(t, ident, func(tbl *icetable.Table, tx *icetable.Transaction) {
+		as, err := icetable.SchemaToArrowSchema(tbl.Schema(), nil, true, false)
+		require.NoError(t, err)
+		rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, as, strings.NewReader(`[
+			{"id": 1, "st": {"zz": 7, "a": "x\"é"}, "mp": [{"key": "k", "value": 1}], "ls": [[1, 2], [3]]},
+			{"id": 2}, {"id": 3, "st": {"zz": 8}, "mp": [], "ls": []}, {"id": 4, "st": {"zz": 9}}]`))
+		require.NoError(t, err)
+		rd := tx.NewRowDelta(nil)
+		for df, err := range icetable.WriteRecords(context.Background(), tbl, rec.Schema(), func(yield func(arrow.RecordBatch, error) bool) { yield(rec, nil) }) {
+			require.NoError(t, err)
+			rd.AddRows(df)
+		}
+		require.NoError(t, rd.Commit(context.Background()))
+	})
+	register(t, g, "n", f.Metadata(t, ident))
+	one := []string{"1", `{"a": "x\"é", "zz": 7}`, `{"k": 1}`, `[[1, 2], [3]]`}
+	want := [][]string{one, {"2", "∅", "∅", "∅"}, {"3", `{"a": null, "zz": 8}`, `{}`, `[]`}, {"4", `{"a": null, "zz": 9}`, "∅", "∅"}}
+	require.Equal(t, want, rows(t, c, "SELECT * FROM n ORDER BY id"))
+	for _, sql := range []string{
+		"SELECT * FROM n WHERE id = 1", "SELECT * FROM lookup('n', 1)", "SELECT l.* FROM lookup('n', 1) l, (VALUES (1)) v", `SELECT * FROM n WHERE st = '{"zz": 7, "a": "x\"é"}'`,
+		"SELECT * FROM n WHERE ls->1->>0 = '3'", "SELECT id, st, mp, ls FROM table_changes('n', NULL) WHERE st->>'zz' = '7'", "SELECT * FROM table_at('n', 'now') WHERE mp ? 'k'",
+	} {
+		require.Equal(t, [][]string{one}, rows(t, c, sql), sql)
+	}
+	run(t, c, "INSERT INTO n (id) VALUES (5)")
+	require.Equal(t, "0A000", sqlstate(t, c, `INSERT INTO n (id, st) VALUES (6, '{"zz": 1}')`).Code)
+	require.Equal(t, "0A000", sqlstate(t, c, "UPDATE n SET id = 6 WHERE id = 1").Code)
+	run(t, c, "UPDATE n SET id = 6 WHERE id = 5; DELETE FROM n WHERE id = 4")
+	run(t, c, "VACUUM FULL n")
+	require.Equal(t, append(want[:3:3], []string{"6", "∅", "∅", "∅"}), rows(t, c, "SELECT * FROM n ORDER BY id"))
 }

@@ -220,7 +220,7 @@ func (az *analyzer) collation(c *pg_query.CollateClause) {
 }
 
 var alterWords = strings.NewReplacer("AddConstraint", "ADD CONSTRAINT", "AlterConstraint", "ALTER CONSTRAINT", "EnableRowSecurity", "ENABLE ROW LEVEL SECURITY",
-	"DisableRowSecurity", "DISABLE ROW LEVEL SECURITY", "ForceRowSecurity", "FORCE ROW LEVEL SECURITY", "EnableTrig", "ENABLE TRIGGER", "DisableTrig", "DISABLE TRIGGER",
+	"DisableRowSecurity", "DISABLE ROW LEVEL SECURITY", "ForceRowSecurity", "FORCE ROW LEVEL SECURITY", "EnableTrig", "ENABLE TRIGGER", "DisableTrig", "DISABLE TRIGGER", "All", " ALL", "User", " USER",
 	"AttachPartition", "ATTACH PARTITION", "DetachPartition", "DETACH PARTITION", "AddInherit", "INHERIT", "DropInherit", "NO INHERIT", "ClusterOn", "CLUSTER ON",
 	"ReplicaIdentity", "REPLICA IDENTITY", "SetTableSpace", "SET TABLESPACE", "SetAccessMethod", "SET ACCESS METHOD", "SetUnLogged", "SET UNLOGGED", "SetLogged", "SET LOGGED",
 	"SetCompression", "SET COMPRESSION", "SetExpression", "SET EXPRESSION", "_", " ")
