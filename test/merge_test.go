@@ -145,6 +145,8 @@ func TestArrayElements(t *testing.T) {
 		{"UPDATE ar SET a[NULL] = 5", "22004"}, {"UPDATE ar SET a[1:2] = '{7}'", "2202E"}, {"UPDATE ar SET a[1] = 'x'", "22P02"},
 		{"UPDATE ar SET a[1] = DEFAULT", "0A000"}, {"UPDATE ar SET a[1] = 1, a = '{}'", "42601"}, {"UPDATE ar SET id[1] = 1", "42804"},
 		{"INSERT INTO ar (a[1], a) VALUES (1, '{}')", "42701"}, {"UPDATE ar SET a[0] = 1", "0A000"},
+		{"INSERT INTO ar (id, a) VALUES (9, '[2:3]={1,2}')", "0A000"}, {"UPDATE ar SET a = '[0:1]={1,2}'", "0A000"}, {"SELECT ('[2:3]={1,2}'::text)::int[]", "0A000"},
+		{"INSERT INTO ar (id, a) VALUES (9, '{{1,2},{3,4}}')", "0A000"}, {"UPDATE ar SET a = ARRAY[[1,2],[3,4]]", "0A000"},
 	} {
 		require.Equal(t, bad.code, sqlstate(t, c, bad.sql).Code, bad.sql)
 	}

@@ -74,6 +74,9 @@ func (s *scope) assign(e *expr, rel *Relation, col int) *expr {
 		er.Hint = "You will need to rewrite or cast the expression."
 		panic(er)
 	}
+	if out.dims > 1 {
+		panic(s.az.errorAt(pgerr.FeatureNotSupported, loc, "arrays of several dimensions cannot be stored"))
+	}
 	out = s.storeNumeric(out, c, loc)
 	if c.Type == pgtype.BPChar && c.Mod >= 4 && !(out.kind == kConst && out.null) {
 		padded := call(c.Type, "rpad($1, "+strconv.Itoa(int(c.Mod-4))+", ' ')", out)

@@ -124,6 +124,7 @@ func TestGateErrors(t *testing.T) {
 		"create index on t (a)":                                                   "0A000 CREATE INDEX is not supported @0",
 		"create table x (a int references t)":                                     "0A000 a FOREIGN KEY constraint is not supported @23",
 		"alter table t enable row level security":                                 "0A000 ALTER TABLE ... ENABLE ROW LEVEL SECURITY is not supported @0",
+		"alter table t disable trigger all":                                       "0A000 ALTER TABLE ... DISABLE TRIGGER ALL is not supported @0",
 		"select pg_read_file('/etc/passwd')":                                      "42883 function pg_read_file(unknown) does not exist @8",
 		"insert into t values (1) on conflict (b) do nothing":                     "42P10 there is no unique or exclusion constraint matching the ON CONFLICT specification @0",
 		"insert into k2 values (1,'x',2) on conflict (a) do nothing":              "42P10 there is no unique or exclusion constraint matching the ON CONFLICT specification @0",

@@ -127,6 +127,9 @@ var textFuncs = []GoFunc{
 		if err == nil && len(dims) > 1 {
 			err = pgerr.New(pgerr.FeatureNotSupported, "a cast to an array of several dimensions is supported for constants only")
 		}
+		if e := pgenc.BeginAtOne(dims); err == nil && e != nil {
+			err = e
+		}
 		return v, err
 	}),
 	vfn("skade_array_quote", types(dV), func(a []Value) Value { return Value{S: arrayQuote(a[0].S)} }),

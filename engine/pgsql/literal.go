@@ -218,6 +218,9 @@ func (s *scope) arrayLiteral(lit string, elem, typ uint32, mod int32, loc int32,
 		}
 		panic(e.WithPosition(s.az.src.position(loc)))
 	}
+	if err := pgenc.BeginAtOne(dims); err != nil {
+		panic(err.WithPosition(s.az.src.position(loc)))
+	}
 	if len(dims) > 2 {
 		s.az.unsupported(loc, "an array of more than two dimensions")
 	}

@@ -336,6 +336,9 @@ func putList(x *array.ListBuilder, oid uint32, mod int32, st pgenc.Style) (putFu
 		if err == nil && len(dims) > 1 {
 			return pgerr.New(pgerr.FeatureNotSupported, "arrays of several dimensions cannot be stored")
 		}
+		if e := pgenc.BeginAtOne(dims); err == nil && e != nil {
+			return e
+		}
 		return err
 	}, nil
 }

@@ -50,6 +50,16 @@ func (s Style) ParseArray(elem uint32, in []byte) (Array, error) {
 	return a, nil
 }
 
+// BeginAtOne refuses dimensions that begin elsewhere: a list does not keep that.
+func BeginAtOne(dims []ArrayDim) *pgerr.Error {
+	for _, d := range dims {
+		if d.LowerBound != 1 {
+			return pgerr.New(pgerr.FeatureNotSupported, "arrays with a lower bound other than 1 are not supported")
+		}
+	}
+	return nil
+}
+
 // EachArrayElem calls f with each element's text in order, nil for NULL, and returns the dimensions (none for an empty
 // array). The text is valid during the call only.
 func EachArrayElem(in []byte, f func(text []byte) error) ([]ArrayDim, error) {
