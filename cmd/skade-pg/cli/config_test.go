@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -148,4 +149,13 @@ func TestParseBytes(t *testing.T) {
 		_, err := parseBytes(text)
 		require.ErrorIs(t, err, errUsage, text)
 	}
+}
+
+// The README's table has every flag of serve.
+func TestReadmeNamesEveryFlag(t *testing.T) {
+	text, err := os.ReadFile("../../../README.md")
+	require.NoError(t, err)
+	newServe().Flags().VisitAll(func(f *pflag.Flag) {
+		require.Contains(t, string(text), "`--"+f.Name+"`")
+	})
 }
