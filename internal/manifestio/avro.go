@@ -2,7 +2,6 @@ package manifestio
 
 import (
 	"bytes"
-	"compress/flate"
 	"crypto/rand"
 	"encoding/binary"
 	"io"
@@ -10,6 +9,8 @@ import (
 	"math"
 	"slices"
 	"sync"
+
+	"github.com/klauspost/compress/flate"
 )
 
 // Avro's binary encoding. Source: Avro 1.11 specification, "Binary Encoding" and "Object Container Files".

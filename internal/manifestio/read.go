@@ -2,7 +2,6 @@ package manifestio
 
 import (
 	"bytes"
-	"compress/flate"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -16,6 +15,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/iceberg-go"
 	"github.com/google/uuid"
+	"github.com/klauspost/compress/flate"
 )
 
 // ReadEntries decodes a manifest's bytes, as iceberg.ReadManifest does. Manifests with the header that this package writes, whoever
