@@ -44,4 +44,9 @@ func TestLookupStraightAndThroughDuckDB(t *testing.T) {
 	require.Equal(t, [][]string{{"mine"}}, rows(t, c, "SELECT t FROM lookup('k', ROW(1, 2))"))
 	run(t, c, "ROLLBACK")
 	require.Equal(t, "42804", sqlstate(t, c, "SELECT * FROM lookup('k', 'x'::text)").Code)
+	// A literal without a type is the column's, as in id = '1'.
+	require.Equal(t, rows(t, c, "SELECT * FROM lookup('k', ROW(1, 2))"), rows(t, c, "SELECT * FROM lookup('k', ROW('1', 2))"))
+	require.Equal(t, rows(t, c, "SELECT line FROM lookup('k', 1, key_columns => ARRAY['id']) ORDER BY 1"),
+		rows(t, c, "SELECT line FROM lookup('k', '1', key_columns => ARRAY['id']) ORDER BY 1"))
+	require.Equal(t, "22P02", sqlstate(t, c, "SELECT * FROM lookup('k', ROW('x', 2))").Code)
 }

@@ -295,8 +295,9 @@ func (s *scope) emitFunction(c *candidate, names []string, args funcArgs, f *pg_
 	for i, e := range args.exprs {
 		typ := declared[i]
 		if typ == pgtype.Any {
-			// An untyped parameter stays so, and is refused in the end when nothing else gives it a type.
-			if e.typ == pgtype.Unknown && e.kind != kParam {
+			// An untyped parameter stays so, and is refused in the end when nothing else gives it a type; so does an untyped literal of the
+			// caller's functions, which take it for what they need.
+			if e.typ == pgtype.Unknown && e.kind != kParam && (p.engine == nil || e.kind != kConst) {
 				e = s.coerceTo(e, pgtype.Text, -1, implicitCoercion, "")
 			}
 			coerced[i] = e
@@ -504,7 +505,7 @@ func (az *analyzer) arg(e *expr) *Arg {
 		a.Param = e.param
 	case e.kind == kRow:
 		for _, f := range e.args {
-			if f.typ == pgtype.Unknown {
+			if f.typ == pgtype.Unknown && f.kind != kConst {
 				f = (&scope{az: az}).coerceTo(f, pgtype.Text, -1, implicitCoercion, "")
 			}
 			a.Row = append(a.Row, az.arg(f))

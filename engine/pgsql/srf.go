@@ -211,7 +211,7 @@ func (s *scope) engineSource(c *funcCallInfo) *srfCall {
 		if !a.isConstantLike() {
 			s.az.unsupported(c.node.Location, "function %s over columns of another table", c.name)
 		}
-		if a.typ == pgtype.Unknown {
+		if a.typ == pgtype.Unknown && a.kind != kConst {
 			a = s.coerceTo(a, pgtype.Text, -1, implicitCoercion, "")
 		}
 		args[i] = s.az.arg(a)

@@ -114,7 +114,7 @@ table tv;
 create or replace temp view tv as select 'a'::text as x;
 create view diff_temp.vx as select * from s;
 create view v3 as select p.id from p where exists (select 1 from s where s.id = p.id);
-select relname, relpersistence from pg_class where relname in ('v', 'vv', 'v3', 'p', 's') order by relname;
+select relname, relpersistence from pg_class where relname in ('v', 'vv', 'v3', 'p', 's') order by relname, relpersistence;
 drop table s;
 drop view v;
 drop table s cascade;
