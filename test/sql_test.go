@@ -292,3 +292,19 @@ func TestTableChannel(t *testing.T) {
 	}
 	require.Equal(t, "42501", sqlstate(t, w, "NOTIFY skade_commits, 'forged'").Code)
 }
+
+// The error of a worker thread is the client's, also when rows were being written while it came. Answers are PostgreSQL's.
+func TestErrorsOfWorkers(t *testing.T) {
+	g := start(t)
+	c := g.connect()
+	run(t, c, "CREATE TABLE keyed (id bigint PRIMARY KEY, t text)")
+	run(t, c, "CREATE TABLE plain (id bigint, t text)")
+	for _, table := range []string{"keyed", "plain"} {
+		e := sqlstate(t, c, "INSERT INTO "+table+" SELECT (i * 7919) % 10000019, 'text ' || i FROM generate_series(1, 1000000) i")
+		require.Equal(t, "22003", e.Code, table)
+		require.Equal(t, "integer out of range", e.Message, table)
+		require.Equal(t, "0", one(t, c, "SELECT count(*) FROM "+table))
+	}
+	require.Equal(t, "22012", sqlstate(t, c, "INSERT INTO keyed SELECT i, (1 / (i - 900000))::text FROM generate_series(1, 1000000) i").Code)
+	require.Equal(t, "22003", sqlstate(t, c, "CREATE TEMP TABLE w AS SELECT (i * 7919) % 10000019 FROM generate_series(1, 1000000) i").Code)
+}

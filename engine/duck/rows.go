@@ -46,7 +46,7 @@ func (r *Rows) start() error {
 	st = bind.ExecutePending(pending, &r.res)
 	r.watch.leave()
 	if st == bind.StateError {
-		return resultError(r.ctx, &r.res)
+		return r.found(resultError(r.ctx, &r.res))
 	}
 	if bind.ResultReturnType(r.res) == bind.ResultTypeChangedRows {
 		r.changed = int64(bind.RowsChanged(&r.res))
@@ -120,7 +120,7 @@ func (r *Rows) fetch() (bool, error) {
 		r.watch.leave()
 		if r.chunk.Ptr == nil {
 			if bind.ResultError(&r.res) != "" {
-				r.err = resultError(r.ctx, &r.res)
+				r.err = r.found(resultError(r.ctx, &r.res))
 				return false, r.err
 			}
 			r.eof = true
