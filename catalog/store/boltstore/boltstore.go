@@ -85,7 +85,7 @@ func open(path string, o Options) (_ *bolt.DB, err error) {
 		}
 	}()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	db, err := bolt.Open(path, 0o644, &bolt.Options{
+	db, err := bolt.Open(path, 0o600, &bolt.Options{ // the options of mounts in it may be secrets
 		OpenFile: func(name string, flag int, perm os.FileMode) (f *os.File, err error) {
 			f, err = os.OpenFile(name, flag, perm)
 			file = f
@@ -99,6 +99,9 @@ func open(path string, o Options) (_ *bolt.DB, err error) {
 	})
 	switch {
 	case err == nil:
+		if !o.ReadOnly {
+			_ = os.Chmod(path, 0o600) // older versions let everybody read it; whoever owns the file decides
+		}
 		return db, nil
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, fmt.Errorf("open %s: %w", path, store.ErrLocked)
