@@ -14,7 +14,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
-	"github.com/nordisk/skade-pg/engine/duck"
 	"github.com/nordisk/skade-pg/engine/lockmgr"
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgerr"
@@ -107,19 +106,6 @@ func (s *session) runDML(ctx context.Context, b binding, w pgwire.Writer) (*dmlR
 	})
 	if err == nil {
 		err = t.Fold(ctx)
-	}
-	return res, err
-}
-
-// maxLostErrors bounds how often a statement runs again for an error that DuckDB lost.
-const maxLostErrors = 8
-
-// runOnce runs a statement with its parts, on one snapshot. It runs it again when it failed for a reason that was lost.
-func (s *session) runOnce(ctx context.Context, b binding, t *warehouse.TxTable, w pgwire.Writer) (res *dmlResult, err error) {
-	for range maxLostErrors {
-		if res, err = s.runWhole(ctx, b, t, w); !errors.Is(err, duck.ErrErrorLost) || ctx.Err() != nil {
-			break
-		}
 	}
 	return res, err
 }

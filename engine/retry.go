@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/nordisk/skade-pg/engine/duck"
+	"github.com/nordisk/skade-pg/pgwire"
 	"github.com/nordisk/skade-pg/warehouse"
 )
 
@@ -67,4 +69,18 @@ func (s *session) commitStatement(ctx context.Context, r *redo, sent bool) (stri
 		}
 	}
 	return "", s.sqlError(ctx, err)
+}
+
+// maxLostErrors bounds how often a statement runs again for an error that DuckDB lost.
+const maxLostErrors = 8
+
+// runOnce runs a statement with its parts, on one snapshot. It runs it again when it failed for a reason that DuckDB lost and that package
+// duck could not find, because a source of the query can be read once only: here all sources are made anew.
+func (s *session) runOnce(ctx context.Context, b binding, t *warehouse.TxTable, w pgwire.Writer) (res *dmlResult, err error) {
+	for range maxLostErrors {
+		if res, err = s.runWhole(ctx, b, t, w); !errors.Is(err, duck.ErrErrorLost) || ctx.Err() != nil {
+			break
+		}
+	}
+	return res, err
 }

@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"github.com/nordisk/skade-pg/catalog"
-	"github.com/nordisk/skade-pg/internal/pgenc"
 	"github.com/nordisk/skade-pg/internal/pgerr"
-	"github.com/nordisk/skade-pg/internal/pgtype"
 )
 
 // Durable feeds: what the changefeed functions share. The rules of positions and leases are catalog.Feed's.
@@ -116,27 +114,6 @@ func quoted(name string) string {
 		return name
 	}
 	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
-}
-
-// intervalArg reads an interval as a duration; a month has 30 days.
-func intervalArg(args []*Value, i int, name string, otherwise time.Duration) (time.Duration, error) {
-	if !given(args, i) {
-		return otherwise, nil
-	}
-	v, err := pgenc.Decode(pgtype.Interval, pgenc.Text, []byte(args[i].Text), pgenc.Style{})
-	if err != nil {
-		return 0, err
-	}
-	iv := v.(pgenc.IntervalValue)
-	days := int64(iv.Months)*30 + int64(iv.Days)
-	if days > 36500 || iv.Micros > 36500*86400*1e6 {
-		return 0, pgerr.Newf(pgerr.InvalidParameterValue, "%s is out of range: \"%s\"", name, args[i].Text)
-	}
-	d := time.Duration(days)*24*time.Hour + time.Duration(iv.Micros)*time.Microsecond
-	if d < 0 {
-		return 0, pgerr.Newf(pgerr.InvalidParameterValue, "%s must not be negative: \"%s\"", name, args[i].Text)
-	}
-	return d, nil
 }
 
 // intArg reads a number in [from, to].

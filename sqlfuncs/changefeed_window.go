@@ -3,13 +3,10 @@ package sqlfuncs
 import (
 	"context"
 	"errors"
-	"iter"
 	"math"
 	"time"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/internal/pgerr"
@@ -101,18 +98,12 @@ func openWindow(ctx context.Context, env *Env, _ *Shape, args []*Value) (*Rows, 
 	if err != nil {
 		return nil, err
 	}
-	return &Rows{Schema: windowSchema, N: 1, Batches: func(context.Context) iter.Seq2[arrow.RecordBatch, error] {
-		return func(yield func(arrow.RecordBatch, error) bool) {
-			b := array.NewRecordBuilder(memory.DefaultAllocator, windowSchema)
-			defer b.Release()
-			if w != nil {
-				w.append(b)
-			}
-			rec := b.NewRecordBatch()
-			defer rec.Release()
-			yield(rec, nil)
+	return oneBatch(windowSchema, func(_ context.Context, b *array.RecordBuilder) error {
+		if w != nil {
+			w.append(b)
 		}
-	}}, nil
+		return nil
+	}), nil
 }
 
 // leasedWindow is a row.

@@ -2,12 +2,9 @@ package sqlfuncs
 
 import (
 	"context"
-	"iter"
 	"time"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/internal/pgenc"
@@ -39,22 +36,18 @@ var changefeedsView = &View{
 
 func init() { changefeedsView.Open = openChangefeeds }
 
-func openChangefeeds(ctx context.Context, env *Env) (*Rows, error) {
-	schema := arrowSchema(changefeedsView.Columns)
-	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
-	defer b.Release()
-	now, head := time.Now(), env.Catalog.CommitSeq()
-	for f := range env.Catalog.Feeds() {
-		for i := range f.Shards {
-			if err := appendFeed(ctx, env, b, f, i, now, head); err != nil {
-				return nil, err
+func openChangefeeds(_ context.Context, env *Env) (*Rows, error) {
+	return oneBatch(arrowSchema(changefeedsView.Columns), func(ctx context.Context, b *array.RecordBuilder) error {
+		now, head := time.Now(), env.Catalog.CommitSeq()
+		for f := range env.Catalog.Feeds() {
+			for i := range f.Shards {
+				if err := appendFeed(ctx, env, b, f, i, now, head); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	rec := b.NewRecordBatch()
-	return &Rows{Schema: schema, N: rec.NumRows(), Batches: func(context.Context) iter.Seq2[arrow.RecordBatch, error] {
-		return func(yield func(arrow.RecordBatch, error) bool) { yield(rec, nil) }
-	}}, nil
+		return nil
+	}), nil
 }
 
 func appendFeed(ctx context.Context, env *Env, b *array.RecordBuilder, f *catalog.Feed, shard int, now time.Time, head uint64) error {

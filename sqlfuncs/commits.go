@@ -227,6 +227,23 @@ func appendCommit(b *array.RecordBuilder, r *catalog.Record, t *catalog.TableRec
 	row.text(t.OldMetadata)
 }
 
+// oneBatch are the rows that fill appends, made when they are asked for.
+func oneBatch(schema *arrow.Schema, fill func(ctx context.Context, b *array.RecordBuilder) error) *Rows {
+	return &Rows{Schema: schema, N: -1, Batches: func(ctx context.Context) iter.Seq2[arrow.RecordBatch, error] {
+		return func(yield func(arrow.RecordBatch, error) bool) {
+			b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+			defer b.Release()
+			if err := fill(ctx, b); err != nil {
+				yield(nil, err)
+				return
+			}
+			rec := b.NewRecordBatch()
+			defer rec.Release()
+			yield(rec, nil)
+		}
+	}}
+}
+
 // rowBuilder appends one row, column by column. Empty text is NULL.
 type rowBuilder struct {
 	b *array.RecordBuilder

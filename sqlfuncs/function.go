@@ -14,6 +14,7 @@ import (
 	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/catalog/mount"
 	"github.com/nordisk/skade-pg/changelog"
+	"github.com/nordisk/skade-pg/internal/pgenc"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 	"github.com/nordisk/skade-pg/liveset"
@@ -245,6 +246,27 @@ func boundArg(env *Env, args []*Value, i int) (changelog.Bound, error) {
 	}
 	return changelog.Bound{}, pgerr.Newf(pgerr.DatatypeMismatch, "a bound cannot be of type %s", pgtype.FormatNoTypmod(v.OID)).
 		WithHint("A bound is a snapshot id (bigint), a timestamptz, or text: seq:N, tag:x, branch:x, earliest, now.")
+}
+
+// intervalArg reads an interval that is not negative; a month has 30 days, as in extract(epoch …).
+func intervalArg(args []*Value, i int, name string, otherwise time.Duration) (time.Duration, error) {
+	if !given(args, i) {
+		return otherwise, nil
+	}
+	v, err := pgenc.Decode(pgtype.Interval, pgenc.Text, []byte(args[i].Text), pgenc.Style{})
+	if err != nil {
+		return 0, err
+	}
+	iv := v.(pgenc.IntervalValue)
+	days := int64(iv.Months)*30 + int64(iv.Days)
+	if days > 36500 || iv.Micros > 36500*86400*1e6 {
+		return 0, pgerr.Newf(pgerr.InvalidParameterValue, "%s is out of range: \"%s\"", name, args[i].Text)
+	}
+	d := time.Duration(days)*24*time.Hour + time.Duration(iv.Micros)*time.Microsecond
+	if d < 0 {
+		return 0, pgerr.Newf(pgerr.InvalidParameterValue, "%s must not be negative: \"%s\"", name, args[i].Text)
+	}
+	return d, nil
 }
 
 // tableColumns are the columns of a table schema as SQL shows them.

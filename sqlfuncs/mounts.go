@@ -2,12 +2,9 @@ package sqlfuncs
 
 import (
 	"context"
-	"iter"
 	"net/url"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/nordisk/skade-pg/internal/pgenc"
 	"github.com/nordisk/skade-pg/internal/pgtype"
@@ -31,36 +28,29 @@ var mountsView = &View{
 func init() { mountsView.Open = openMounts }
 
 func openMounts(_ context.Context, env *Env) (*Rows, error) {
-	schema := arrowSchema(mountsView.Columns)
-	return &Rows{Schema: schema, N: -1, Batches: func(context.Context) iter.Seq2[arrow.RecordBatch, error] {
-		return func(yield func(arrow.RecordBatch, error) bool) {
-			b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
-			defer b.Release()
-			if env.Mounts != nil {
-				for _, st := range env.Mounts.Status() {
-					row := rowBuilder{b: b}
-					row.text(st.Name)
-					row.text(st.Kind)
-					row.text(redacted(st.Source))
-					row.text(string(pgenc.AppendIntervalISO(nil, pgenc.IntervalValue{Micros: st.Every.Microseconds()})))
-					row.int4(int32(st.Tables))
-					if st.LastPoll.IsZero() {
-						row.nulls(1)
-					} else {
-						row.time(st.LastPoll.UnixMicro())
-					}
-					if st.LastError == "" {
-						row.nulls(1)
-					} else {
-						row.text(st.LastError)
-					}
+	return oneBatch(arrowSchema(mountsView.Columns), func(_ context.Context, b *array.RecordBuilder) error {
+		if env.Mounts != nil {
+			for _, st := range env.Mounts.Status() {
+				row := rowBuilder{b: b}
+				row.text(st.Name)
+				row.text(st.Kind)
+				row.text(redacted(st.Source))
+				row.text(string(pgenc.AppendIntervalISO(nil, pgenc.IntervalValue{Micros: st.Every.Microseconds()})))
+				row.int4(int32(st.Tables))
+				if st.LastPoll.IsZero() {
+					row.nulls(1)
+				} else {
+					row.time(st.LastPoll.UnixMicro())
+				}
+				if st.LastError == "" {
+					row.nulls(1)
+				} else {
+					row.text(st.LastError)
 				}
 			}
-			rec := b.NewRecordBatch()
-			defer rec.Release()
-			yield(rec, nil)
 		}
-	}}, nil
+		return nil
+	}), nil
 }
 
 // redacted hides the password of a URL.

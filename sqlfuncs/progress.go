@@ -2,12 +2,9 @@ package sqlfuncs
 
 import (
 	"context"
-	"iter"
 	"time"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/nordisk/skade-pg/internal/pgtype"
 )
@@ -44,29 +41,22 @@ var progressView = &View{
 func init() { progressView.Open = openProgress }
 
 func openProgress(_ context.Context, env *Env) (*Rows, error) {
-	schema := arrowSchema(progressView.Columns)
-	return &Rows{Schema: schema, N: -1, Batches: func(context.Context) iter.Seq2[arrow.RecordBatch, error] {
-		return func(yield func(arrow.RecordBatch, error) bool) {
-			b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
-			defer b.Release()
-			for _, p := range env.Progress() {
-				row := rowBuilder{b: b}
-				row.int4(p.PID)
-				if p.Table == "" {
-					row.nulls(1)
-				} else {
-					row.text(p.Table)
-				}
-				row.text(p.Command)
-				row.text(p.Phase)
-				row.time(p.Started.UnixMicro())
-				for _, n := range []int64{p.Rows, p.Written, p.Files, p.Bytes} {
-					row.int8(n)
-				}
+	return oneBatch(arrowSchema(progressView.Columns), func(_ context.Context, b *array.RecordBuilder) error {
+		for _, p := range env.Progress() {
+			row := rowBuilder{b: b}
+			row.int4(p.PID)
+			if p.Table == "" {
+				row.nulls(1)
+			} else {
+				row.text(p.Table)
 			}
-			rec := b.NewRecordBatch()
-			defer rec.Release()
-			yield(rec, nil)
+			row.text(p.Command)
+			row.text(p.Phase)
+			row.time(p.Started.UnixMicro())
+			for _, n := range []int64{p.Rows, p.Written, p.Files, p.Bytes} {
+				row.int8(n)
+			}
 		}
-	}}, nil
+		return nil
+	}), nil
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"github.com/nordisk/skade-pg/changelog"
-	"github.com/nordisk/skade-pg/internal/pgenc"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 )
@@ -30,29 +29,13 @@ func nameArg(fn string, args []*Value, i int, what string) (string, error) {
 	return args[i].Text, nil
 }
 
-// ageArg is a positive interval, 0 when it was left out. Months count 30 days, as in extract(epoch …).
+// ageArg is a positive interval, 0 when it was left out.
 func ageArg(fn string, args []*Value, i int, what string) (time.Duration, error) {
-	if !given(args, i) {
-		return 0, nil
+	d, err := intervalArg(args, i, what+" of "+fn, 0)
+	if err == nil && given(args, i) && d < time.Millisecond {
+		err = pgerr.Newf(pgerr.InvalidParameterValue, "%s of %s must be positive: \"%s\"", what, fn, args[i].Text)
 	}
-	v, err := pgenc.Decode(pgtype.Interval, pgenc.Text, []byte(args[i].Text), pgenc.Style{})
-	if err != nil {
-		return 0, err
-	}
-	iv, ok := v.(pgenc.IntervalValue)
-	if !ok {
-		return 0, pgerr.Newf(pgerr.DatatypeMismatch, "%s of %s must be an interval", what, fn)
-	}
-	days := int64(iv.Months)*30 + int64(iv.Days)
-	const maxDays = 36500
-	if days > maxDays || days < -maxDays {
-		return 0, pgerr.Newf(pgerr.InvalidParameterValue, "%s of %s is out of range: \"%s\"", what, fn, args[i].Text)
-	}
-	d := time.Duration(days)*24*time.Hour + time.Duration(iv.Micros)*time.Microsecond
-	if d < time.Millisecond {
-		return 0, pgerr.Newf(pgerr.InvalidParameterValue, "%s of %s must be positive: \"%s\"", what, fn, args[i].Text)
-	}
-	return d, nil
+	return d, err
 }
 
 // countArg is a positive integer, 0 when it was left out.

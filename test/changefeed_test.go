@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -245,7 +246,10 @@ func TestWaitForCommits(t *testing.T) {
 		var to int64
 		done <- b.QueryRow(context.Background(), "SELECT to_seq FROM changefeed_window('f', max_wait => '1 min')").Scan(&to)
 	}()
-	time.Sleep(50 * time.Millisecond)
+	waits := func() bool {
+		return one(t, a, "SELECT state FROM pg_stat_activity WHERE pid <> pg_backend_pid()") == "active"
+	}
+	require.Eventually(t, waits, 30*time.Second, 5*time.Millisecond)
 	run(t, a, "INSERT INTO s VALUES (1)")
 	require.NoError(t, <-done)
 	seq := one(t, a, "SELECT current_commit_seq()")
@@ -254,12 +258,12 @@ func TestWaitForCommits(t *testing.T) {
 	go func() {
 		var now int64
 		err := b.QueryRow(context.Background(), "SELECT wait_for_commit("+seq+" + 1, '1 min')").Scan(&now)
-		if err == nil && fmt.Sprint(now) <= seq && len(fmt.Sprint(now)) <= len(seq) {
+		if at, _ := strconv.ParseInt(seq, 10, 64); err == nil && now <= at {
 			err = fmt.Errorf("woken at %d", now)
 		}
 		done <- err
 	}()
-	time.Sleep(50 * time.Millisecond)
+	require.Eventually(t, waits, 30*time.Second, 5*time.Millisecond)
 	run(t, a, "INSERT INTO s VALUES (2)")
 	require.NoError(t, <-done)
 
@@ -305,7 +309,7 @@ func TestChangefeedPins(t *testing.T) {
 	w := rows(t, c, "SELECT from_seq, to_seq, window_id, lease_token FROM changefeed_window('patient')")[0]
 	changes := fmt.Sprintf("SELECT count(*) FROM table_changes('s', 'seq:%s', 'seq:%s')", w[0], w[1])
 	require.Equal(t, "35", one(t, c, changes), "5 inserts and 15 pairs")
-	time.Sleep(60 * time.Millisecond) // maintenance has had its turns
+	run(t, c, "VACUUM s")
 	require.Equal(t, "35", one(t, c, changes))
 
 	// Once it is acknowledged everything may go: snapshots and commits.
