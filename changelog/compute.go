@@ -70,7 +70,6 @@ func (x *Result) runStep(ctx context.Context, s *step, e *emitter) error {
 	if err != nil || len(diffs) == 0 {
 		return err
 	}
-	e.begin(s)
 	run := &stepRun{x: x, step: s, emit: e, diffs: diffs,
 		lay:   newLayout(x.cols.Table, x.h.schemaOf(s.old), x.h.schemaOf(s.new), x.keyIDs),
 		sides: liveset.MetaColumns{RowID: x.cols.FormatVersion >= 3}}
@@ -91,6 +90,7 @@ func (x *Result) runStep(ctx context.Context, s *step, e *emitter) error {
 			run.estSize += int64(float64(d.File.Size) * float64(rows) / float64(d.File.Records))
 		}
 	}
+	e.begin(s, run.del+run.ins)
 	switch {
 	case run.ins == 0:
 		return run.oneSide(ctx, kindDelete)

@@ -39,6 +39,7 @@ type emitter struct {
 	yield func(arrow.RecordBatch) error
 
 	step    *step
+	room    int // rows that constant columns are made for: what the step may have, up to rows
 	consts  [4]arrow.Array
 	ordered [2]arrow.Array // _change_type of all rows INSERT, DELETE
 	updates arrow.Array    // _change_type BEFORE, AFTER, BEFORE, …
@@ -48,9 +49,9 @@ func newEmitter(cols *Columns, rows int, yield func(arrow.RecordBatch) error) *e
 	return &emitter{cols: cols, rows: rows, yield: yield}
 }
 
-// begin starts a step.
-func (e *emitter) begin(s *step) {
-	e.step = s
+// begin starts a step of at most n rows: constants of a small one must not be the size of a batch.
+func (e *emitter) begin(s *step, n int64) {
+	e.step, e.room = s, int(min(n, int64(e.rows)))
 	e.consts = [4]arrow.Array{}
 }
 
@@ -64,7 +65,7 @@ func (e *emitter) emit(cols []arrow.Array, kinds arrow.Array, n int, first int64
 	out = append(out, cols...)
 	out = append(out, kinds)
 	if e.consts[0] == nil || e.consts[0].Len() < n {
-		e.makeConsts(max(n, e.rows))
+		e.makeConsts(max(n, e.room))
 	}
 	for _, c := range e.consts {
 		out = append(out, array.NewSlice(c, 0, int64(n)))
@@ -118,7 +119,7 @@ func (e *emitter) makeConsts(n int) {
 // sameKind returns n rows of INSERT or of DELETE.
 func (e *emitter) sameKind(k changeKind, n int) arrow.Array {
 	if e.ordered[k] == nil || e.ordered[k].Len() < n {
-		kinds := make([]changeKind, max(n, e.rows))
+		kinds := make([]changeKind, max(n, e.room))
 		for i := range kinds {
 			kinds[i] = k
 		}
@@ -141,7 +142,7 @@ func (e *emitter) mixedKinds(kinds []changeKind) arrow.Array {
 		return kindArray(kinds)
 	}
 	if e.updates == nil || e.updates.Len() < len(kinds) {
-		all := make([]changeKind, max(len(kinds), e.rows))
+		all := make([]changeKind, max(len(kinds), e.room))
 		for i := range all {
 			all[i] = kindBefore + changeKind(i&1)
 		}

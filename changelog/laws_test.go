@@ -462,7 +462,7 @@ func (h *history) checkLaws() {
 
 	net := h.net(seq(a.seq), seq(b.seq))
 	require.Equal(t, b.rows, a.rows.apply(t, net, "L3 "+msg), "L3 "+msg)
-	got, err := h.r.Read(h.ctx, changelog.Request{Cut: h.cat.Cut(), Ident: ident, From: seq(a.seq), To: seq(b.seq)})
+	got, err := h.r.Read(h.ctx, ident, seq(a.seq), seq(b.seq))
 	require.NoError(t, err)
 	folded, err := got.Collapse()
 	require.NoError(t, err)

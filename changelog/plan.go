@@ -4,30 +4,38 @@ import (
 	"context"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/apache/iceberg-go/table"
 
 	"github.com/nordisk/skade-pg/liveset"
 )
 
-// DeltaPlan is what a window touches on the level of files.
+// DeltaPlan is what a window touches on the level of files, step by step, oldest first: a file that came and went inside it is in both
+// lists. Read it only. The rows of a file list are not the rows of the window: for those there is Changes.
 type DeltaPlan struct {
-	Steps int // snapshots in the window, replace snapshots included
+	// From and To are the states that the window was resolved to.
+	From, To *State
+	Kind     TableKind
+	Steps    int // snapshots in the window, replace snapshots included
 	// Skipped counts replace snapshots that were passed over after their row count was checked.
 	Skipped int
 	// Added and Removed are data files that one end of a step has and the other has not.
-	Added, Removed []string
-	// Changed are data files that both ends have with different suppressed positions.
-	Changed []string
-	// EqualityDeletes, PositionDeletes and DVs are the delete files the window's snapshots added.
-	EqualityDeletes, PositionDeletes, DVs []string
+	Added, Removed []*liveset.File
+	// Changed are data files that both ends of a step have with different suppressed positions.
+	Changed []*liveset.File
+	// EqualityDeletes, PositionDeletes and DVs (one each, many in a Puffin file) are the delete files that the later end of a step has and
+	// the earlier has not; RemovedDeletes are those of the reverse, whose rows may live again.
+	EqualityDeletes, PositionDeletes, DVs []*liveset.DeleteFile
+	RemovedDeletes                        []*liveset.DeleteFile
 	// FilesConsidered counts the data files live at the window's ends, FilesOpened those the window reads.
 	FilesConsidered, FilesOpened int
 	// RowsRead and BytesRead bound what is decoded: rows on both sides, and the files' sizes in proportion to them.
 	RowsRead, BytesRead int64
 }
 
-// Plan says what Changes would read, without reading data files: EXPLAIN, and readers of the file level.
-func (r *Reader) Plan(ctx context.Context, q Request) (*DeltaPlan, error) {
-	x, err := r.Changes(ctx, q)
+// Plan says which files a table's changes in (from, to] are made of, as of now, without reading data files. Request has more to ask for:
+// Changes(ctx, q), then Result.Plan. Errors: as Changes.
+func (r *Reader) Plan(ctx context.Context, ident table.Identifier, from, to Bound) (*DeltaPlan, error) {
+	x, err := r.Changes(ctx, r.window(ident, from, to))
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +44,11 @@ func (r *Reader) Plan(ctx context.Context, q Request) (*DeltaPlan, error) {
 
 // Plan says what Batches will read. It may be asked before or after reading.
 func (x *Result) Plan(ctx context.Context) (*DeltaPlan, error) {
-	p := &DeltaPlan{Steps: len(x.w.steps)}
+	p := &DeltaPlan{Steps: len(x.w.steps), Kind: x.cols.Kind}
+	var err error
+	if p.From, p.To, err = x.Ends(ctx); err != nil {
+		return nil, err
+	}
 	opened := map[string]bool{}
 	for i := range x.w.steps {
 		if err := x.planStep(ctx, p, &x.w.steps[i], opened); err != nil {
@@ -74,11 +86,11 @@ func (x *Result) planStep(ctx context.Context, p *DeltaPlan, s *step, opened map
 		}
 		switch had, has := before.File(path) != nil, after.File(path) != nil; {
 		case had && has:
-			p.Changed = append(p.Changed, path)
+			p.Changed = append(p.Changed, d.File)
 		case has:
-			p.Added = append(p.Added, path)
+			p.Added = append(p.Added, d.File)
 		case had:
-			p.Removed = append(p.Removed, path)
+			p.Removed = append(p.Removed, d.File)
 		}
 		if rows > 0 {
 			opened[path] = true
@@ -88,17 +100,16 @@ func (x *Result) planStep(ctx context.Context, p *DeltaPlan, s *step, opened map
 			p.BytesRead += int64(float64(d.File.Size) * float64(rows) / float64(d.File.Records))
 		}
 	}
-	for d := range after.DeleteFiles() {
-		if s.new == nil || d.AddedSnapshot != *s.new {
-			continue
-		}
+	added, removed := liveset.DiffDeletes(before, after)
+	p.RemovedDeletes = append(p.RemovedDeletes, removed...)
+	for _, d := range added {
 		switch d.Kind {
 		case liveset.PositionDelete:
-			p.PositionDeletes = append(p.PositionDeletes, d.Data.FilePath())
+			p.PositionDeletes = append(p.PositionDeletes, d)
 		case liveset.DeletionVector:
-			p.DVs = append(p.DVs, d.Data.FilePath())
+			p.DVs = append(p.DVs, d)
 		case liveset.EqualityDelete:
-			p.EqualityDeletes = append(p.EqualityDeletes, d.Data.FilePath())
+			p.EqualityDeletes = append(p.EqualityDeletes, d)
 		}
 	}
 	return nil

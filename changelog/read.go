@@ -33,25 +33,23 @@ func (b *Batch) Rows() int64 {
 	return n
 }
 
-// Read reads a window into memory. Errors: as Changes, and what reading files may return.
-func (r *Reader) Read(ctx context.Context, q Request) (*Batch, error) {
-	x, err := r.Changes(ctx, q)
+// Read reads a table's changes in (from, to], as of now, into memory. Request has more to ask for: Changes or Net, then Result.Collect.
+// Errors: as Changes, and what reading files may return.
+func (r *Reader) Read(ctx context.Context, ident table.Identifier, from, to Bound) (*Batch, error) {
+	x, err := r.Changes(ctx, r.window(ident, from, to))
 	if err != nil {
 		return nil, err
 	}
-	return x.collect(ctx)
+	return x.Collect(ctx)
 }
 
-// ReadNet reads the net effect of a window into memory. Errors: as Net.
-func (r *Reader) ReadNet(ctx context.Context, q Request) (*Batch, error) {
-	x, err := r.Net(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	return x.collect(ctx)
+// window is the request for a window as of now.
+func (r *Reader) window(ident table.Identifier, from, to Bound) Request {
+	return Request{Cut: r.opts.Catalog.Cut(), Ident: ident, From: from, To: to}
 }
 
-func (x *Result) collect(ctx context.Context) (*Batch, error) {
+// Collect reads all batches into memory, in place of Batches.
+func (x *Result) Collect(ctx context.Context) (*Batch, error) {
 	b := &Batch{Table: x.q.Ident, Columns: x.cols, Kind: x.cols.Kind}
 	var err error
 	if b.From, b.To, err = x.Ends(ctx); err != nil {

@@ -29,6 +29,8 @@ type Options struct {
 type Reader struct {
 	opts  Options
 	index snapshotIndex
+	// subscribed, when set by a test, runs between a stream's subscription and its look at the current state.
+	subscribed func()
 }
 
 // New returns a Reader. It starts no goroutine.

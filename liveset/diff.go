@@ -65,3 +65,17 @@ func minus(a, b *roaring.Bitmap) *roaring.Bitmap {
 	}
 	return roaring.AndNot(a, b)
 }
+
+// DiffDeletes returns the delete files that after has and before has not, and the reverse, by path and content offset. Its cost follows the
+// change, as Diff's.
+func DiffDeletes(before, after *Set) (added, removed []*DeleteFile) {
+	diffTrees(before.dels, after.dels, func(_ string, a, b *DeleteFile) {
+		if b != nil && (a == nil || a.DataSeq != b.DataSeq || a.FileSeq != b.FileSeq) {
+			added = append(added, b)
+		}
+		if a != nil && (b == nil || a.DataSeq != b.DataSeq || a.FileSeq != b.FileSeq) {
+			removed = append(removed, a)
+		}
+	})
+	return added, removed
+}

@@ -83,7 +83,11 @@ func planChanges(ctx context.Context, env *Env, shape *Shape, args []*Value) ([]
 	if err != nil {
 		return nil, err
 	}
-	p, err := env.Changes.Plan(ctx, q)
+	x, err := env.Changes.Changes(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	p, err := x.Plan(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -93,8 +93,7 @@ func run(ctx context.Context, dir string, out io.Writer) (err error) {
 // changes prints what every commit did, and the net effect of all of them.
 func changes(ctx context.Context, cat *catalog.Catalog, live *liveset.Cache, out io.Writer) error {
 	r := changelog.New(changelog.Options{Catalog: cat, Live: live})
-	window := changelog.Request{Cut: cat.Cut(), Ident: ident, From: changelog.Null, To: changelog.Now}
-	all, err := r.Read(ctx, window)
+	all, err := r.Read(ctx, ident, changelog.Null, changelog.Now)
 	if err != nil {
 		return err
 	}
