@@ -52,6 +52,11 @@ func (r *Reader) ColumnsAt(ctx context.Context, cut *catalog.Cut, ident table.Id
 	return describeColumns(st.Schema, h.meta.Version())
 }
 
+// ColumnsOf is Columns for a table of that schema and format version which no commit knows yet. Errors: ErrReservedColumn.
+func ColumnsOf(sc *iceberg.Schema, version int) (*Columns, error) {
+	return describeColumns(sc, version)
+}
+
 func describeColumns(sc *iceberg.Schema, version int) (*Columns, error) {
 	base, err := parquetio.ArrowSchema(sc, false)
 	if err != nil {

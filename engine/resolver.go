@@ -263,8 +263,14 @@ func (r *resolver) Functions(schema, name string) []pgsql.EngineFunc {
 	var out []pgsql.EngineFunc
 	if schema == "" || schema == "skade" {
 		for _, f := range sqlfuncs.Functions() {
-			if f.Name == name {
-				out = append(out, engineFunc("skade", f))
+			if f.Name != name {
+				continue
+			}
+			ef := engineFunc("skade", f)
+			out = append(out, ef)
+			if named := ef.Args; len(named) > 0 && f.Args[0].Name == "tbl" && named[0] == pgtype.Text {
+				ef.Args = append([]uint32{pgtype.RegClass}, named[1:]...)
+				out = append(out, ef)
 			}
 		}
 	}
@@ -368,11 +374,12 @@ func constant(a *pgsql.Arg) *sqlfuncs.Value {
 func (s *session) env(ctx context.Context) *sqlfuncs.Env {
 	tx := s.readTx()
 	return &sqlfuncs.Env{
-		Cut: tx.Cut(), Catalog: s.gw.catalog, Changes: s.gw.changes, Lookup: s.gw.lookup, Mounts: s.gw.mounts, Zone: s.gucs.loc,
+		Cut: tx.Cut(), Catalog: s.gw.catalog, Changes: s.gw.changes, Lookup: s.gw.lookup, Mounts: s.gw.mounts, Style: s.style(),
 		SessionAsOf: s.gucs.value("skade.as_of"),
 		Resolve:     func(name string) (table.Identifier, error) { return s.resolveTableName(ctx, name, false) },
 		ResolveOwn:  func(name string) (table.Identifier, error) { return s.resolveTableName(ctx, name, true) },
 		Created:     s.createdTable,
+		Stored:      s.storedState,
 		Own:         s.ownWrites,
 		Visible:     func(table.Identifier) bool { return true },
 		Write:       s.writeTx, Candidates: s.candidates, NewName: s.newName, RestoreOwned: s.restoreSequences,
@@ -380,56 +387,6 @@ func (s *session) env(ctx context.Context) *sqlfuncs.Env {
 		Progress: s.progressRows,
 		Writable: s.writableAtOnce, Session: s.name(), Pinned: s.tx != nil && s.tx.explicit && !strings.HasPrefix(s.tx.isolation(), "read "),
 	}
-}
-
-// resolveTableName finds the table of a name as written in SQL text, or of a regclass's OID. temp says whether it may be a temporary one.
-func (s *session) resolveTableName(ctx context.Context, name string, temp bool) (table.Identifier, error) {
-	tx := s.readTx()
-	if name != "" && strings.Trim(name, "0123456789") == "" {
-		if oid, err := parseOID(name); err == nil {
-			if t, ok := tx.Cut().TableByOID(oid); ok {
-				return t.Ident, nil
-			}
-			if ident := s.tempTableByOID(tx, oid); ident != nil && temp {
-				return ident, nil
-			} else if ident != nil {
-				return nil, refuseTemp(ident[1])
-			}
-		}
-	}
-	schema, rel, err := pgsql.ParseQualifiedName(name)
-	if err != nil {
-		return nil, err
-	}
-	schemas := []string{s.schemaName(schema)}
-	if schema == "" {
-		schemas = s.effectivePath()
-	}
-	for _, sch := range schemas {
-		t, err := tx.Table(ctx, identOf(sch, rel))
-		if err == nil {
-			if t.Private() && !temp {
-				return nil, refuseTemp(rel)
-			}
-			return t.Ident(), nil
-		}
-		if !notFound(err) {
-			return nil, err
-		}
-		if v, err := s.view(identOf(sch, rel)); err == nil && v != nil {
-			return nil, pgerr.Newf(pgerr.WrongObjectType, "\"%s\" is not a table", rel)
-		}
-	}
-	if other, err := (&resolver{ctx: ctx, s: s}).ResolveRelation(schema, rel); err != nil || other != nil {
-		if err != nil {
-			return nil, err
-		}
-		return nil, pgerr.Newf(pgerr.WrongObjectType, "\"%s\" is not a table", rel)
-	}
-	if schema != "" {
-		rel = schema + "." + rel
-	}
-	return nil, pgerr.Newf(pgerr.UndefinedTable, "relation \"%s\" does not exist", rel)
 }
 
 // storedView is a view as the catalog keeps it.

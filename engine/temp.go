@@ -350,3 +350,13 @@ func (s *session) createdTable(ctx context.Context, ident table.Identifier) (*sq
 	set, err := t.Live(ctx)
 	return &sqlfuncs.CreatedTable{Ref: t.Ref(), Live: set, OID: tableOID(t)}, err
 }
+
+// storedState is a table's state at the transaction's cut, nil when the cut does not know it.
+func (s *session) storedState(ctx context.Context, ident table.Identifier) (*catalog.TableState, error) {
+	t, err := s.table(ctx, ident)
+	if err != nil || t.State() == nil {
+		return nil, err
+	}
+	st, _ := s.readTx().Cut().TableByKey(t.Key())
+	return st, nil
+}

@@ -351,14 +351,14 @@ func (s *session) evaluateArg(ctx context.Context, a *pgsql.Arg, args []value) (
 		if a.Param > len(args) {
 			return nil, pgerr.Newf(pgerr.UndefinedParameter, "there is no parameter $%d", a.Param)
 		}
-		return args[a.Param-1].text(s.style()), nil
+		return args[a.Param-1].text(s.argStyle()), nil
 	case a.Const:
 		if elem := pgtype.ElemOf(a.Type); elem != 0 && !a.Null {
 			native, err := pgenc.Decode(a.Type, pgenc.Text, []byte(a.Text), s.style())
 			if err != nil {
 				return nil, err
 			}
-			v.Array = arrayElements(value{oid: a.Type, v: native}, elem, s.style())
+			v.Array = arrayElements(value{oid: a.Type, v: native}, elem, s.argStyle())
 		}
 		return v, nil
 	}
@@ -381,8 +381,11 @@ func (s *session) evaluateExpr(ctx context.Context, a *pgsql.Arg, args []value) 
 			return nil, err
 		}
 	}
-	return v.text(s.style()), nil
+	return v.text(s.argStyle()), nil
 }
+
+// argStyle writes values for functions: in forms that mean the same in every session.
+func (s *session) argStyle() pgenc.Style { return pgenc.Style{Loc: s.gucs.loc} }
 
 // scalar runs a DuckDB query of one row and one column and returns its text form.
 func (s *session) scalar(ctx context.Context, sql string, binds []any, oid uint32) (raw []byte, null bool, err error) {

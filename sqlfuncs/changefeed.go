@@ -137,7 +137,7 @@ func feedNameArg(args []*Value, fn string) (string, error) {
 }
 
 // tablesArg reads the tables of a feed: nil for all.
-func tablesArg(env *Env, args []*Value, i int) ([]catalog.TableKey, error) {
+func tablesArg(ctx context.Context, env *Env, args []*Value, i int) ([]catalog.TableKey, error) {
 	if !given(args, i) {
 		return nil, nil
 	}
@@ -150,9 +150,12 @@ func tablesArg(env *Env, args []*Value, i int) ([]catalog.TableKey, error) {
 		if err != nil {
 			return nil, err
 		}
-		st, err := env.Cut.Table(ident)
+		st, err := env.stored(ctx, ident)
 		if err != nil {
 			return nil, err
+		}
+		if st == nil { // a feed is made at once, whatever becomes of the transaction
+			return nil, noPast(ident)
 		}
 		if !slices.Contains(keys, st.Key) {
 			keys = append(keys, st.Key)

@@ -40,7 +40,7 @@ func createFeed(ctx context.Context, env *Env, args []*Value) (*Value, error) {
 	if err := env.Writable("changefeed_create()"); err != nil {
 		return nil, err
 	}
-	tables, err := tablesArg(env, args, 1)
+	tables, err := tablesArg(ctx, env, args, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -20,15 +20,15 @@ func ChannelOf(key catalog.TableKey) string {
 var commitChannel = &Function{
 	Name: "commit_channel", Args: []Arg{{Name: "tbl", OID: pgtype.Text}}, Returns: pgtype.Text, Strict: true,
 	Doc: "The channel on which the commits of one table are notified; it stays when the table is renamed.",
-	Call: func(_ context.Context, env *Env, args []*Value) (*Value, error) {
+	Call: func(ctx context.Context, env *Env, args []*Value) (*Value, error) {
 		ident, err := tableArg(env, "commit_channel", args)
 		if err != nil {
 			return nil, err
 		}
-		st, err := env.Cut.Table(ident)
+		key, err := env.key(ctx, ident)
 		if err != nil {
 			return nil, err
 		}
-		return &Value{OID: pgtype.Text, Text: ChannelOf(st.Key)}, nil
+		return &Value{OID: pgtype.Text, Text: ChannelOf(key)}, nil
 	},
 }

@@ -69,7 +69,7 @@ var commitsSince = &Function{
 	Open: openCommitsSince,
 }
 
-func openCommitsSince(_ context.Context, env *Env, _ *Shape, args []*Value) (*Rows, error) {
+func openCommitsSince(ctx context.Context, env *Env, _ *Shape, args []*Value) (*Rows, error) {
 	if !given(args, 0) {
 		return nil, pgerr.New(pgerr.InvalidParameterValue, "seq of commits_since must not be null").WithHint("commits_since(0) starts at the oldest commit.")
 	}
@@ -88,11 +88,11 @@ func openCommitsSince(_ context.Context, env *Env, _ *Shape, args []*Value) (*Ro
 			if err != nil {
 				return nil, err
 			}
-			st, err := env.Cut.Table(ident)
+			key, err := env.key(ctx, ident)
 			if err != nil {
 				return nil, err
 			}
-			c.filter[st.Key] = true
+			c.filter[key] = true
 		}
 	}
 	if given(args, 2) {

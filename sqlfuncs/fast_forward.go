@@ -34,7 +34,7 @@ var fastForward = &Function{
 		if err != nil {
 			return nil, err
 		}
-		id, err := refHead(env, ident, to)
+		id, err := refHead(ctx, env, ident, to)
 		if err != nil {
 			return nil, err
 		}
@@ -46,10 +46,13 @@ var fastForward = &Function{
 }
 
 // refHead is the snapshot of a branch or tag at the cut.
-func refHead(env *Env, ident table.Identifier, name string) (int64, error) {
-	st, err := env.Cut.Table(ident)
+func refHead(ctx context.Context, env *Env, ident table.Identifier, name string) (int64, error) {
+	st, err := env.stored(ctx, ident)
 	if err != nil {
 		return 0, err
+	}
+	if st == nil {
+		return 0, noPast(ident)
 	}
 	if id, ok := st.SnapshotID(); ok && name == table.MainBranch {
 		return id, nil

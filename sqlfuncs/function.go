@@ -54,13 +54,16 @@ type Env struct {
 	Changes *changelog.Reader
 	Lookup  *lookup.Lookup
 	Mounts  *mount.Manager // nil: there are none
-	Zone    *time.Location
+	// Style is how the session reads text: its zone and its order of day, month and year.
+	Style pgenc.Style
 	// Resolve finds a table by its SQL name (quoted and qualified as in SQL, or a regclass's OID as digits). Errors: 42P01, 42809.
 	Resolve func(name string) (table.Identifier, error)
 	// ResolveOwn is Resolve that finds temporary tables, too; Resolve refuses them.
 	ResolveOwn func(name string) (table.Identifier, error)
 	// Created gives a table that the cut does not know: one that the transaction has created, or a temporary one; nil for others.
 	Created func(ctx context.Context, ident table.Identifier) (*CreatedTable, error)
+	// Stored gives a table's state at Cut, where it may have had another name; nil for a table that the transaction has made.
+	Stored func(ctx context.Context, ident table.Identifier) (*catalog.TableState, error)
 	// Own gives a table's state with the transaction's own writes; nil, nil when it has none.
 	Own func(ctx context.Context, ident table.Identifier) (*liveset.Set, error)
 	// Visible reports whether the session may see a table in the feed (SELECT right).
@@ -196,6 +199,38 @@ func (e *Env) created(ctx context.Context, ident table.Identifier) (*CreatedTabl
 	return e.Created(ctx, ident)
 }
 
+// stored is Stored; without one, what Cut has under the name.
+func (e *Env) stored(ctx context.Context, ident table.Identifier) (*catalog.TableState, error) {
+	if e.Stored == nil {
+		return e.Cut.Table(ident)
+	}
+	return e.Stored(ctx, ident)
+}
+
+// key is the key of a table, which stays the same when the table is renamed or committed.
+func (e *Env) key(ctx context.Context, ident table.Identifier) (catalog.TableKey, error) {
+	st, err := e.stored(ctx, ident)
+	if err != nil {
+		return "", err
+	}
+	if st != nil {
+		return st.Key, nil
+	}
+	created, err := e.created(ctx, ident)
+	if err != nil {
+		return "", err
+	}
+	if created == nil {
+		return "", noPast(ident)
+	}
+	return catalog.TableKey(created.Ref.UUID.String()), nil
+}
+
+// noPast says that a table is in no commit.
+func noPast(ident table.Identifier) error {
+	return pgerr.Newf(pgerr.FeatureNotSupported, "table \"%s\" has no past: it is temporary, or not committed yet", ident[len(ident)-1])
+}
+
 // resolveOwn is ResolveOwn, Resolve without one.
 func (e *Env) resolveOwn(name string) (table.Identifier, error) {
 	if e.ResolveOwn == nil {
@@ -232,20 +267,6 @@ func tableNamed(resolve func(string) (table.Identifier, error), fn string, args 
 		return nil, pgerr.Newf(pgerr.InvalidParameterValue, "table name of %s must not be null", fn)
 	}
 	return resolve(args[0].Text)
-}
-
-// boundArg reads a bound: a bigint snapshot id, a timestamp, or text.
-func boundArg(env *Env, args []*Value, i int) (changelog.Bound, error) {
-	if !given(args, i) {
-		return changelog.Null, nil
-	}
-	v := args[i]
-	switch v.OID {
-	case pgtype.Int2, pgtype.Int4, pgtype.Int8, pgtype.Text, pgtype.Varchar, pgtype.Unknown, pgtype.Timestamp, pgtype.TimestampTZ, pgtype.Date:
-		return changelog.ParseBoundIn(v.Text, env.Zone)
-	}
-	return changelog.Bound{}, pgerr.Newf(pgerr.DatatypeMismatch, "a bound cannot be of type %s", pgtype.FormatNoTypmod(v.OID)).
-		WithHint("A bound is a snapshot id (bigint), a timestamptz, or text: seq:N, tag:x, branch:x, earliest, now.")
 }
 
 // intervalArg reads an interval that is not negative; a month has 30 days, as in extract(epoch …).

@@ -60,9 +60,12 @@ func lookupTable(ctx context.Context, env *Env, ident table.Identifier) (table.M
 	if created != nil {
 		return created.Ref.Metadata, created.OID, nil
 	}
-	st, err := env.Cut.Table(ident)
+	st, err := env.stored(ctx, ident)
 	if err != nil {
 		return nil, 0, err
+	}
+	if st == nil {
+		return nil, 0, noPast(ident)
 	}
 	md, err := st.Metadata(ctx)
 	return md, st.OID, err
@@ -82,11 +85,19 @@ func lookupTarget(ctx context.Context, env *Env, shape *Shape, args []*Value) (l
 	}
 	if created != nil {
 		if given(args, 2) {
-			return t, pgerr.Newf(pgerr.FeatureNotSupported, "table \"%s\" has no past: it is temporary, or not committed yet", shape.Ident[len(shape.Ident)-1])
+			return t, noPast(shape.Ident)
 		}
 		t.Ref, t.Live = &created.Ref, created.Live
 		return t, nil
 	}
+	st, err := env.stored(ctx, shape.Ident)
+	if err != nil {
+		return t, err
+	}
+	if st == nil {
+		return t, noPast(shape.Ident)
+	}
+	t.Ident = st.Ident
 	var bound *Value
 	switch {
 	case given(args, 2):

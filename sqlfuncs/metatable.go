@@ -87,9 +87,12 @@ func (m *metaTable) function() *Function {
 		if err != nil {
 			return nil, err
 		}
-		st, err := env.Cut.Table(ident)
+		st, err := env.stored(ctx, ident)
 		if err != nil {
 			return nil, err
+		}
+		if st == nil { // nothing of it is written yet
+			return sinkRows(m.columns, func(context.Context, *rowSink) error { return nil }), nil
 		}
 		in, err := newMetaInput(ctx, env, st)
 		if err != nil {

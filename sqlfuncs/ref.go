@@ -2,13 +2,11 @@ package sqlfuncs
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"time"
 
 	"github.com/apache/iceberg-go/table"
 
-	"github.com/nordisk/skade-pg/changelog"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 )
@@ -71,25 +69,4 @@ func snapshotValue(id int64) *Value {
 		return &Value{OID: pgtype.Int8, Null: true}
 	}
 	return &Value{OID: pgtype.Int8, Text: strconv.FormatInt(id, 10)}
-}
-
-// parseBound is a bound's text form or, when it has none, the bare name of a branch or tag of the table.
-func parseBound(ctx context.Context, env *Env, ident table.Identifier, v *Value) (changelog.Bound, error) {
-	b, err := boundArg(env, []*Value{v}, 0)
-	if err == nil || !errors.Is(err, changelog.ErrMalformedBound) {
-		return b, err
-	}
-	st, terr := env.Cut.Table(ident)
-	if terr != nil {
-		return b, err
-	}
-	if v.Text == table.MainBranch {
-		return changelog.Branch(v.Text), nil
-	}
-	if r, ok := st.Ref(v.Text); ok && r.Tag {
-		return changelog.Tag(v.Text), nil
-	} else if ok {
-		return changelog.Branch(v.Text), nil
-	}
-	return b, err
 }

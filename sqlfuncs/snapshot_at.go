@@ -22,7 +22,14 @@ var snapshotAt = &Function{
 		if err != nil {
 			return nil, err
 		}
-		st, err := env.Changes.StateAt(ctx, env.Cut, ident, b)
+		at, err := env.stored(ctx, ident)
+		if err != nil {
+			return nil, err
+		}
+		if at == nil {
+			return &Value{OID: pgtype.Int8, Null: true}, nil
+		}
+		st, err := env.Changes.StateAt(ctx, env.Cut, at.Ident, b)
 		if err != nil {
 			return nil, err
 		}

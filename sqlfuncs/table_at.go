@@ -30,9 +30,12 @@ func describeTableAt(ctx context.Context, env *Env, args []*Value) (*Shape, erro
 	if err != nil {
 		return nil, err
 	}
-	st, err := env.Cut.Table(ident)
+	st, err := env.stored(ctx, ident)
 	if err != nil {
 		return nil, err
+	}
+	if st == nil {
+		return nil, noPast(ident)
 	}
 	md, err := st.Metadata(ctx)
 	if err != nil {
@@ -53,14 +56,21 @@ func describeTableAt(ctx context.Context, env *Env, args []*Value) (*Shape, erro
 	return shape, nil
 }
 
-// TableStateAt resolves a bound value to a table's state. NULL is refused (22004 in PostgreSQL's words: a bound must be known).
+// TableStateAt resolves a bound value to a table's state. Errors: 22023 for NULL, 0A000 for a table that no commit knows yet.
 func TableStateAt(ctx context.Context, env *Env, ident table.Identifier, bound *Value) (*changelog.State, error) {
 	if bound == nil || bound.Null {
 		return nil, pgerr.New(pgerr.InvalidParameterValue, "bound must not be null").WithHint("Use 'now' for the present, 'earliest' for the oldest snapshot.")
 	}
-	b, err := parseBound(ctx, env, ident, bound)
+	st, err := env.stored(ctx, ident)
 	if err != nil {
 		return nil, err
 	}
-	return env.Changes.StateAt(ctx, env.Cut, ident, b)
+	if st == nil {
+		return nil, noPast(ident)
+	}
+	b, err := stateBound(env, st, bound)
+	if err != nil {
+		return nil, err
+	}
+	return env.Changes.StateAt(ctx, env.Cut, st.Ident, b)
 }

@@ -2,8 +2,15 @@ package sqlfuncs
 
 import (
 	"context"
+	"iter"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
 
 	"github.com/nordisk/skade-pg/changelog"
+	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 )
 
@@ -24,8 +31,8 @@ var tableChanges = &Function{
 	Returns: pgtype.Record, SetOf: true,
 	Doc:      "The row changes of a table in the window (from, to], in commit order, with full before images.",
 	Describe: describeChanges("table_changes"),
-	Open:     openChanges,
-	Plan:     planChanges,
+	Open:     openChanges(false),
+	Plan:     planChanges(false),
 }
 
 // describeChanges gives the columns of a change relation; fn is named in errors.
@@ -39,11 +46,14 @@ func describeChanges(fn string) func(ctx context.Context, env *Env, args []*Valu
 		if err != nil {
 			return nil, err
 		}
-		cols, err := env.Changes.ColumnsAt(ctx, env.Cut, ident, to)
+		st, err := env.stored(ctx, ident)
 		if err != nil {
 			return nil, err
 		}
-		st, err := env.Cut.Table(ident)
+		if st == nil {
+			return shapeOfCreated(ctx, env, ident)
+		}
+		cols, err := env.Changes.ColumnsAt(ctx, env.Cut, st.Ident, to)
 		if err != nil {
 			return nil, err
 		}
@@ -51,60 +61,136 @@ func describeChanges(fn string) func(ctx context.Context, env *Env, args []*Valu
 		if err != nil {
 			return nil, err
 		}
-		shape := &Shape{Table: cols.Table, Ident: ident, TableOID: st.OID, Columns: tableColumns(cols.Table, md.Properties())}
-		shape.Columns = append(shape.Columns, metadataColumns(cols.Schema, len(shape.Columns))...)
-		return shape, nil
+		return changesShape(ident, st.OID, cols, md.Properties()), nil
 	}
 }
 
-// changesRequest reads the arguments of a call.
-func changesRequest(env *Env, shape *Shape, args []*Value) (q changelog.Request, err error) {
-	q = changelog.Request{Cut: env.Cut, Ident: shape.Ident, Schema: shape.Table}
+func changesShape(ident table.Identifier, oid uint32, cols *changelog.Columns, props iceberg.Properties) *Shape {
+	s := &Shape{Table: cols.Table, Ident: ident, TableOID: oid, Columns: tableColumns(cols.Table, props)}
+	s.Columns = append(s.Columns, metadataColumns(cols.Schema, len(s.Columns))...)
+	return s
+}
+
+// shapeOfCreated is that of a table which the transaction has made: it has columns, and no changes yet.
+func shapeOfCreated(ctx context.Context, env *Env, ident table.Identifier) (*Shape, error) {
+	created, err := env.created(ctx, ident)
+	if err != nil {
+		return nil, err
+	}
+	if created == nil {
+		return nil, noPast(ident)
+	}
+	md := created.Ref.Metadata
+	cols, err := changelog.ColumnsOf(md.CurrentSchema(), md.Version())
+	if err != nil {
+		return nil, err
+	}
+	return changesShape(ident, created.OID, cols, md.Properties()), nil
+}
+
+// changesRequest reads the arguments of a call. Cut is nil for a table that no commit knows.
+func changesRequest(ctx context.Context, env *Env, shape *Shape, args []*Value) (q changelog.Request, err error) {
+	q = changelog.Request{Schema: shape.Table}
 	if q.From, err = boundArg(env, args, 1); err != nil {
 		return q, err
 	}
 	if q.To, err = boundArg(env, args, 2); err != nil {
 		return q, err
 	}
-	if given(args, 3) {
-		for _, v := range args[3].Array {
-			q.Identifier = append(q.Identifier, v.Text)
-		}
+	if q.Identifier, err = identifierArg(args, 3); err != nil {
+		return q, err
 	}
 	if given(args, 4) {
-		q.Shard, err = changelog.ParseShard(args[4].Text)
+		if q.Shard, err = changelog.ParseShard(args[4].Text); err != nil {
+			return q, err
+		}
+	}
+	st, err := env.stored(ctx, shape.Ident)
+	if st != nil {
+		q.Cut, q.Ident = env.Cut, st.Ident
 	}
 	return q, err
 }
 
-// planChanges shows the files of the window.
-func planChanges(ctx context.Context, env *Env, shape *Shape, args []*Value) ([]Fact, error) {
-	q, err := changesRequest(env, shape, args)
-	if err != nil {
-		return nil, err
+// identifierArg reads the columns that take the place of the identifier fields, nil for the table's own.
+func identifierArg(args []*Value, i int) ([]string, error) {
+	if !given(args, i) {
+		return nil, nil
 	}
-	x, err := env.Changes.Changes(ctx, q)
-	if err != nil {
-		return nil, err
+	var names []string
+	for _, v := range args[i].Array {
+		switch {
+		case v.Null:
+			return nil, pgerr.New(pgerr.NullValueNotAllowed, "identifier must not hold null")
+		case slices.Contains(names, v.Text):
+			return nil, pgerr.Newf(pgerr.DuplicateColumn, "column \"%s\" appears twice in identifier", v.Text)
+		}
+		names = append(names, v.Text)
 	}
-	p, err := x.Plan(ctx)
-	if err != nil {
-		return nil, err
+	if names == nil {
+		return nil, pgerr.New(pgerr.InvalidParameterValue, "identifier names no column").
+			WithHint("Leave it out, or give NULL, for the identifier fields of the table.")
 	}
-	return []Fact{
-		{"Snapshots", p.Steps}, {"Files Considered", p.FilesConsidered}, {"Files Opened", p.FilesOpened},
-		{"Rows", p.RowsRead}, {"Bytes", p.BytesRead},
-	}, nil
+	return names, nil
 }
 
-func openChanges(ctx context.Context, env *Env, shape *Shape, args []*Value) (*Rows, error) {
-	q, err := changesRequest(env, shape, args)
+// changesOf opens a call by Changes or Net; nil for a table that no commit knows.
+func changesOf(ctx context.Context, env *Env, shape *Shape, args []*Value, net bool) (*changelog.Result, error) {
+	q, err := changesRequest(ctx, env, shape, args)
+	switch {
+	case err != nil || q.Cut == nil:
+		return nil, err
+	case net:
+		return env.Changes.Net(ctx, q)
+	}
+	return env.Changes.Changes(ctx, q)
+}
+
+// planChanges shows the files of the window.
+func planChanges(net bool) func(ctx context.Context, env *Env, shape *Shape, args []*Value) ([]Fact, error) {
+	return func(ctx context.Context, env *Env, shape *Shape, args []*Value) ([]Fact, error) {
+		res, err := changesOf(ctx, env, shape, args, net)
+		if err != nil || res == nil {
+			return nil, err
+		}
+		p, err := res.Plan(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return []Fact{
+			{"Steps", p.Steps}, {"Files Considered", p.FilesConsidered}, {"Files Opened", p.FilesOpened},
+			{"Rows", p.RowsRead}, {"Bytes", p.BytesRead},
+		}, nil
+	}
+}
+
+func openChanges(net bool) func(ctx context.Context, env *Env, shape *Shape, args []*Value) (*Rows, error) {
+	return func(ctx context.Context, env *Env, shape *Shape, args []*Value) (*Rows, error) {
+		res, err := changesOf(ctx, env, shape, args, net)
+		if err != nil {
+			return nil, err
+		}
+		if res == nil {
+			return noChanges(ctx, env, shape)
+		}
+		return &Rows{Schema: res.Schema(), N: -1, Batches: res.Batches, Warnings: res.Warnings}, nil
+	}
+}
+
+// noChanges are those of a table that no commit knows.
+func noChanges(ctx context.Context, env *Env, shape *Shape) (*Rows, error) {
+	created, err := env.created(ctx, shape.Ident)
 	if err != nil {
 		return nil, err
 	}
-	res, err := env.Changes.Changes(ctx, q)
+	if created == nil {
+		return nil, noPast(shape.Ident)
+	}
+	cols, err := changelog.ColumnsOf(shape.Table, created.Ref.Metadata.Version())
 	if err != nil {
 		return nil, err
 	}
-	return &Rows{Schema: res.Schema(), N: -1, Batches: res.Batches, Warnings: res.Warnings}, nil
+	return &Rows{Schema: cols.Schema, Batches: func(context.Context) iter.Seq2[arrow.RecordBatch, error] {
+		return func(func(arrow.RecordBatch, error) bool) {}
+	}}, nil
 }

@@ -1,10 +1,6 @@
 package sqlfuncs
 
-import (
-	"context"
-
-	"github.com/nordisk/skade-pg/internal/pgtype"
-)
+import "github.com/nordisk/skade-pg/internal/pgtype"
 
 // tableChangesNet is table_changes_net(tbl, from, to): the net effect of a window, the state at from against the state at to.
 //
@@ -20,15 +16,6 @@ var tableChangesNet = &Function{
 	Returns: pgtype.Record, SetOf: true,
 	Doc:      "The net effect of a window: the state at from against the state at to, one change per key.",
 	Describe: describeChanges("table_changes_net"),
-	Open: func(ctx context.Context, env *Env, shape *Shape, args []*Value) (*Rows, error) {
-		q, err := changesRequest(env, shape, args)
-		if err != nil {
-			return nil, err
-		}
-		res, err := env.Changes.Net(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		return &Rows{Schema: res.Schema(), N: -1, Batches: res.Batches, Warnings: res.Warnings}, nil
-	},
+	Open:     openChanges(true),
+	Plan:     planChanges(true),
 }

@@ -25,7 +25,7 @@ func (s *scope) lookupJoin(f *pg_query.FuncCall, alias *pg_query.Alias) *pg_quer
 			args[lookupArgs[i]] = a
 		}
 	}
-	tbl, key := args["tbl"].GetAConst().GetSval(), args["key"]
+	tbl, key := nameConst(args["tbl"]).GetSval(), args["key"]
 	if tbl == nil || key == nil || !mentionsColumn(key) || len(f.Args) > len(args) {
 		return nil
 	}
@@ -66,6 +66,16 @@ func (s *scope) lookupJoin(f *pg_query.FuncCall, alias *pg_query.Alias) *pg_quer
 		alias = &pg_query.Alias{Aliasname: "lookup"}
 	}
 	return &pg_query.RangeSubselect{Lateral: true, Alias: alias, Subquery: selectNode([]*pg_query.Node{targetNode("", star)}, []*pg_query.Node{x, from}, same)}
+}
+
+// nameConst is a table's name as a literal: 't' or 't'::regclass.
+func nameConst(n *pg_query.Node) *pg_query.A_Const {
+	if cast := n.GetTypeCast(); cast != nil {
+		if t := stringList(cast.TypeName.GetNames()); len(t) > 0 && t[len(t)-1] == "regclass" {
+			n = cast.Arg
+		}
+	}
+	return n.GetAConst()
 }
 
 // lookupArgs are the arguments of lookup in their order.
