@@ -39,6 +39,10 @@
 // Snapshots that predate the catalog (registered tables) have no seq: they come first, in ancestry order, with the
 // snapshot's own timestamp.
 //
+// A place inside a commit (seq:N/ordinal/row) is one of main's steps there, or of a branch's that the commit went to: in a
+// window along the ancestry, the one that is on the way. A head that went forward over a snapshot that has expired since
+// is ErrExpired, never the same change in fewer steps.
+//
 // # Concurrency
 //
 // A Reader is safe for use by many goroutines. A Result is used by one goroutine; the goroutines that decode files for

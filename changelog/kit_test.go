@@ -22,6 +22,7 @@ import (
 	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/changelog"
 	"github.com/nordisk/skade-pg/internal/storeio"
+	"github.com/nordisk/skade-pg/internal/testkit"
 	"github.com/nordisk/skade-pg/liveset"
 	"github.com/nordisk/skade-pg/warehouse"
 )
@@ -32,6 +33,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type kit struct {
 	t    *testing.T
 	ctx  context.Context
+	fs   *storeio.FS
 	cat  *catalog.Catalog
 	live *liveset.Cache
 	wh   *warehouse.Warehouse
@@ -55,7 +57,7 @@ func openKit(t *testing.T, o changelog.Options) *kit {
 		require.Empty(t, left, "spilled files are removed")
 	})
 	o.Catalog, o.Live, o.TempDir = cat, live, dir
-	k := &kit{t: t, ctx: ctx, cat: cat, live: live, wh: wh, r: changelog.New(o)}
+	k := &kit{t: t, ctx: ctx, fs: fs, cat: cat, live: live, wh: wh, r: changelog.New(o)}
 	_, err = wh.Do(ctx, warehouse.TxOptions{}, func(tx *warehouse.Tx) error {
 		return tx.CreateNamespace(ctx, table.Identifier{"s"}, nil)
 	})
@@ -236,27 +238,7 @@ func batchChanges(b arrow.RecordBatch, width int) []change {
 func rowText(b arrow.RecordBatch, r, width int) string {
 	parts := make([]string, width)
 	for c := range width {
-		col := b.Column(c)
-		switch {
-		case col.IsNull(r):
-			parts[c] = "N"
-		default:
-			switch col := col.(type) {
-			case *array.String:
-				parts[c] = fmt.Sprintf("%q", col.Value(r))
-			case *array.Float64:
-				switch v := col.Value(r); {
-				case math.IsNaN(v):
-					parts[c] = "NaN"
-				case v == 0 && math.Signbit(v):
-					parts[c] = "-0"
-				default:
-					parts[c] = fmt.Sprint(v)
-				}
-			default:
-				parts[c] = col.ValueStr(r)
-			}
-		}
+		parts[c] = testkit.ValueText(testkit.Value(b.Column(c), r))
 	}
 	return strings.Join(parts, "|")
 }

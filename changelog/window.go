@@ -47,14 +47,15 @@ func (h *history) openWindow(ctx context.Context, fromB, toB Bound) (*window, er
 	}
 	w := &window{h: h, from: from, to: to}
 	if from.byAncestry() || to.byAncestry() {
-		w.steps, err = h.ancestrySteps(ctx, from, to)
-	} else {
-		if order(from, to) > 0 && fromB.Kind != BoundNull {
-			return nil, fromAfterTo(fromB, toB)
+		if w.steps, err = h.ancestrySteps(ctx, from, to); err != nil {
+			return nil, err
 		}
-		w.steps, err = h.logSteps(ctx, from, to)
+		return w, nil
 	}
-	if err != nil {
+	if order(from, to) > 0 && fromB.Kind != BoundNull {
+		return nil, fromAfterTo(fromB, toB)
+	}
+	if w.steps, err = h.logSteps(ctx, from, to); err != nil {
 		return nil, err
 	}
 	w.trim()
@@ -211,6 +212,10 @@ func (h *history) moveSteps(ctx context.Context, rec *catalog.Record, register b
 	if !found && gone && old == nil {
 		return nil, h.expired(ctx, next, "the beginning of the table's history")
 	}
+	if !found && gone && older(h.byID[*old], path[0]) {
+		// It may have gone forward over snapshots that are there no longer: as one step the change would have other rows than it had.
+		return nil, h.expired(ctx, next, fmt.Sprintf("a snapshot between %d and %d of commit seq %d", *old, *next, rec.Seq))
+	}
 	if !found {
 		return []step{move}, nil
 	}
@@ -228,14 +233,11 @@ func (h *history) moveSteps(ctx context.Context, rec *catalog.Record, register b
 
 // ancestrySteps follows the snapshots' parents from one state to another.
 func (h *history) ancestrySteps(ctx context.Context, from, to place) ([]step, error) {
-	base := from.snapshot
-	if b := from.bound; b.HasRow && from.seq > 0 {
-		before, err := h.resolveSeq(ctx, b, from.seq-1)
-		if err != nil {
-			return nil, err
-		}
-		base = before.snapshot
+	skip, limit, err := h.enterAncestry(ctx, &from, &to)
+	if err != nil {
+		return nil, err
 	}
+	base := from.snapshot
 	if to.snapshot == nil {
 		if base == nil {
 			return nil, nil
@@ -254,6 +256,13 @@ func (h *history) ancestrySteps(ctx context.Context, from, to place) ([]step, er
 	steps := make([]step, 0, len(path))
 	for _, s := range path {
 		st := h.preStep(base, s)
+		st.limit = math.MaxInt64
+		if skip != nil && *skip.new == s.SnapshotID {
+			st.skip = skip.skip
+		}
+		if limit != nil && *limit.new == s.SnapshotID {
+			st.limit = limit.limit
+		}
 		rec, err := h.commit(ctx, s.SnapshotID)
 		if err != nil {
 			return nil, err
@@ -319,6 +328,14 @@ func (h *history) noPath(ctx context.Context, from, to place, base *int64, gone 
 
 func equalID(a, b *int64) bool {
 	return a == b || a != nil && b != nil && *a == *b
+}
+
+// older reports whether a may be an ancestor of b.
+func older(a, b *table.Snapshot) bool {
+	if a.SequenceNumber != b.SequenceNumber {
+		return a.SequenceNumber < b.SequenceNumber
+	}
+	return a.TimestampMs <= b.TimestampMs // version 1 has no sequence numbers
 }
 
 func isReplace(s *table.Snapshot) bool {
