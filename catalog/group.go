@@ -185,6 +185,11 @@ func (g *group) persist(ctx context.Context) (uint64, error) {
 			redo.files[i].drop()
 		}
 	}
+	for _, t := range g.tables {
+		if t.meta != nil { // before anybody can be woken by the commit, who would read the file; should it fail, nobody asks for the location
+			g.c.metadata.put(t.location, t.meta, t.states[0].metadataSize)
+		}
+	}
 	settled := g.c.settler.takeSettled(1024)
 	for _, k := range settled {
 		tx.Ops = append(tx.Ops, store.Op{Key: k, Delete: true, Quiet: true})
@@ -202,9 +207,6 @@ func (g *group) persist(ctx context.Context) (uint64, error) {
 	for _, t := range g.tables {
 		if t.doc != nil {
 			t.doc.chain.last, t.doc.chain.path = t.doc, t.path
-		}
-		if t.meta != nil {
-			g.c.metadata.put(t.location, t.meta, t.states[0].metadataSize)
 		}
 	}
 	g.c.settler.add(redo)

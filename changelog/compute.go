@@ -337,15 +337,16 @@ func (run *stepRun) newArena(dels, inss []arrow.RecordBatch) (*arena, error) {
 // emitArena emits what is left of a matched arena in the order of a step.
 func (run *stepRun) emitArena(ctx context.Context, a *arena, next int64) (int64, error) {
 	e, s := run.emit, run.step
-	rows := make([]uint32, 0, e.rows)
-	kinds := make([]changeKind, 0, e.rows)
-	numbers := make([]int64, 0, e.rows)
+	room := min(e.rows, int(a.n))
+	rows := make([]uint32, 0, room)
+	kinds := make([]changeKind, 0, room)
+	numbers := make([]int64, 0, room)
 	flush := func() error {
 		if len(rows) == 0 {
 			return nil
 		}
 		err := run.emitRows(ctx, a.cols, a.rowID, rows, e.mixedKinds(kinds), numbers)
-		rows, kinds, numbers = rows[:0], kinds[:0], make([]int64, 0, e.rows)
+		rows, kinds, numbers = rows[:0], kinds[:0], nil // the batch has the numbers
 		return err
 	}
 	put := func(r uint32, k changeKind) {

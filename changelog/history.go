@@ -18,11 +18,10 @@ type history struct {
 	cut   *catalog.Cut
 	state *catalog.TableState
 	meta  table.Metadata
-	byID  map[int64]*table.Snapshot
 	head  *int64
 }
 
-// openHistory binds a table at a cut. The snapshot index is kept for the last metadata file of each table.
+// openHistory binds a table at a cut.
 func (r *Reader) openHistory(ctx context.Context, cut *catalog.Cut, ident table.Identifier) (*history, error) {
 	state, err := cut.Table(ident)
 	if err != nil {
@@ -36,24 +35,30 @@ func (r *Reader) openHistory(ctx context.Context, cut *catalog.Cut, ident table.
 	if id, ok := state.SnapshotID(); ok {
 		h.head = &id
 	}
-	h.byID = r.index.snapshots(state.Key, state.MetadataLocation, meta)
 	return h, nil
 }
+
+// snapshot returns a retained snapshot, nil without one: a look into the catalog's index, whatever the number of snapshots.
+func (h *history) snapshot(id int64) *table.Snapshot { return h.meta.SnapshotByID(id) }
 
 // parent returns the parent of a retained snapshot; gone says that the parent exists no longer.
 func (h *history) parent(s *table.Snapshot) (p *table.Snapshot, gone bool) {
 	if s.ParentSnapshotID == nil {
 		return nil, false
 	}
-	p = h.byID[*s.ParentSnapshotID]
+	p = h.snapshot(*s.ParentSnapshotID)
 	return p, p == nil
 }
 
 // path lists the snapshots after base up to tip, oldest first. found is false when the walk from tip did not meet base
 // (nil: the root); gone says that it ended at a snapshot whose parent has expired.
 func (h *history) path(base *int64, tip int64) (path []*table.Snapshot, found, gone bool) {
-	s := h.byID[tip]
-	for n := 0; s != nil && n <= len(h.byID); n++ {
+	s := h.snapshot(tip)
+	mark, next := int64(0), 1 // Brent's: damaged metadata may go round in a circle
+	for n := 0; s != nil && (n == 0 || s.SnapshotID != mark); n++ {
+		if n == next || n == 0 {
+			mark, next = s.SnapshotID, 2*next
+		}
 		if base != nil && s.SnapshotID == *base {
 			reverse(path)
 			return path, true, false
@@ -123,7 +128,7 @@ func (h *history) schemaByID(id int) *iceberg.Schema {
 // schemaOf returns the schema a snapshot was written under.
 func (h *history) schemaOf(id *int64) *iceberg.Schema {
 	if id != nil {
-		if s := h.byID[*id]; s != nil && s.SchemaID != nil {
+		if s := h.snapshot(*id); s != nil && s.SchemaID != nil {
 			return h.schemaByID(*s.SchemaID)
 		}
 	}
@@ -176,7 +181,7 @@ func (h *history) unknownSnapshot(ctx context.Context, id int64) error {
 	if _, err := h.cat.CommitBySnapshot(ctx, h.state.Key, id); err == nil {
 		return h.expired(ctx, nil, fmt.Sprintf("snapshot %d", id))
 	}
-	for _, s := range h.byID {
+	for _, s := range h.meta.Snapshots() {
 		if s.ParentSnapshotID != nil && *s.ParentSnapshotID == id {
 			return h.expired(ctx, nil, fmt.Sprintf("snapshot %d", id))
 		}

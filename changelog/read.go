@@ -48,24 +48,6 @@ func (r *Reader) window(ident table.Identifier, from, to Bound) Request {
 	return Request{Cut: r.opts.Catalog.Cut(), Ident: ident, From: from, To: to}
 }
 
-// Collect reads all batches into memory, in place of Batches.
-func (x *Result) Collect(ctx context.Context) (*Batch, error) {
-	b := &Batch{Table: x.q.Ident, Columns: x.cols, Kind: x.cols.Kind}
-	var err error
-	if b.From, b.To, err = x.Ends(ctx); err != nil {
-		return nil, err
-	}
-	for rec, err := range x.Batches(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		rec.Retain()
-		b.Records = append(b.Records, rec)
-	}
-	b.Warnings = x.Warnings()
-	return b, nil
-}
-
 // Collapse folds the batch to its net effect (L3): rows that came and went cancel, and a key that is left once on each
 // side is one update. A log table keeps the signed multiset difference. The result's rows keep the metadata columns of
 // the change they come from.

@@ -46,13 +46,22 @@ func cutUnits(units []unit, f *liveset.File, rows *roaring.Bitmap, inserted bool
 	return units
 }
 
+// few reports units that are decoded sooner than goroutines are set to work: those of a commit of some rows.
+func few(units []unit) bool {
+	rows := uint64(0)
+	for _, u := range units {
+		rows += u.positions.GetCardinality()
+	}
+	return len(units) <= 4 && rows <= 1024
+}
+
 // readFunc decodes one unit.
 type readFunc func(ctx context.Context, u unit, yield func(arrow.RecordBatch) error) error
 
 // readUnits decodes units with up to workers goroutines and hands the batches to yield in order. At most 2·workers units
 // are decoded ahead. It returns when all its goroutines have ended. A batch belongs to yield.
 func readUnits(ctx context.Context, workers int, units []unit, read readFunc, yield func(unit, arrow.RecordBatch) error) error {
-	if workers < 2 || len(units) < 2 {
+	if workers < 2 || len(units) < 2 || few(units) {
 		for _, u := range units {
 			if err := read(ctx, u, func(b arrow.RecordBatch) error { return yield(u, b) }); err != nil {
 				return err

@@ -28,9 +28,13 @@ type Options struct {
 // Reader reads the changes of tables. Safe for concurrent use.
 type Reader struct {
 	opts  Options
-	index snapshotIndex
-	// subscribed, when set by a test, runs between a stream's subscription and its look at the current state.
-	subscribed func()
+	hooks streamHooks
+}
+
+// streamHooks are set by tests.
+type streamHooks struct {
+	// subscribed runs between a stream's subscription and its look at the current state, woken when an event has come.
+	subscribed, woken func()
 }
 
 // New returns a Reader. It starts no goroutine.

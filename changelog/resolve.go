@@ -34,7 +34,7 @@ func (h *history) describe(ctx context.Context, p place) (*State, error) {
 	if p.snapshot == nil {
 		return st, nil
 	}
-	s := h.byID[*p.snapshot]
+	s := h.snapshot(*p.snapshot)
 	if s == nil {
 		return nil, h.unknownSnapshot(ctx, *p.snapshot)
 	}
@@ -67,7 +67,7 @@ func (h *history) resolve(ctx context.Context, b Bound, from bool) (place, error
 	case BoundEarliest:
 		return h.resolveEarliest(ctx, current, beginning)
 	case BoundSnapshot:
-		if h.byID[b.Snapshot] == nil {
+		if h.snapshot(b.Snapshot) == nil {
 			return place{}, h.unknownSnapshot(ctx, b.Snapshot)
 		}
 		return place{bound: b, snapshot: &b.Snapshot, schemaID: -1}, nil

@@ -42,8 +42,8 @@ func (r *Reader) stream(ctx context.Context, ident table.Identifier, key catalog
 	return func(yield func(*Batch, error) bool) {
 		sub := r.opts.Catalog.SubscribeCommits()
 		defer sub.Close()
-		if r.subscribed != nil {
-			r.subscribed()
+		if r.hooks.subscribed != nil {
+			r.hooks.subscribed()
 		}
 		s := &streamer{r: r, o: o, ident: ident, key: key, yield: yield}
 		if !s.begin(ctx, from) {
@@ -54,6 +54,9 @@ func (r *Reader) stream(ctx context.Context, ident table.Identifier, key catalog
 			if err != nil {
 				yield(nil, err)
 				return
+			}
+			if r.hooks.woken != nil {
+				r.hooks.woken()
 			}
 			if !s.event(ctx, ev) {
 				return

@@ -202,10 +202,10 @@ func (h *history) moveSteps(ctx context.Context, rec *catalog.Record, register b
 	if next == nil {
 		return []step{move}, nil
 	}
-	if h.byID[*next] == nil {
+	if h.snapshot(*next) == nil {
 		return nil, h.expired(ctx, nil, fmt.Sprintf("snapshot %d of commit seq %d", *next, rec.Seq))
 	}
-	if old != nil && h.byID[*old] == nil {
+	if old != nil && h.snapshot(*old) == nil {
 		return nil, h.expired(ctx, nil, fmt.Sprintf("snapshot %d", *old))
 	}
 	path, found, gone := h.path(old, *next)
@@ -245,7 +245,7 @@ func (h *history) ancestrySteps(ctx context.Context, from, to place) ([]step, er
 		return nil, fromAfterTo(from.bound, to.bound)
 	}
 	for _, id := range []*int64{base, to.snapshot} {
-		if id != nil && h.byID[*id] == nil {
+		if id != nil && h.snapshot(*id) == nil {
 			return nil, h.unknownSnapshot(ctx, *id)
 		}
 	}

@@ -283,8 +283,10 @@ func (gs *groupScan) next(ctx context.Context, n int) (rec arrow.RecordBatch, er
 		cols[i] = v.array(gs.p.arrow.Field(i).Type)
 		return nil
 	}
-	if len(gs.p.flat) == 1 {
-		err = decode(0)
+	if len(gs.p.flat) == 1 || n <= 1024 { // a few rows are decoded sooner than they are handed over
+		for k := 0; k < len(gs.p.flat) && err == nil; k++ {
+			err = decode(k)
+		}
 	} else {
 		var eg errgroup.Group
 		eg.SetLimit(runtime.GOMAXPROCS(0))
