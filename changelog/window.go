@@ -212,7 +212,7 @@ func (h *history) moveSteps(ctx context.Context, rec *catalog.Record, register b
 	if !found && gone && old == nil {
 		return nil, h.expired(ctx, next, "the beginning of the table's history")
 	}
-	if !found && gone && older(h.byID[*old], path[0]) {
+	if !found && gone && older(h.snapshot(*old), path[0]) {
 		// It may have gone forward over snapshots that are there no longer: as one step the change would have other rows than it had.
 		return nil, h.expired(ctx, next, fmt.Sprintf("a snapshot between %d and %d of commit seq %d", *old, *next, rec.Seq))
 	}
