@@ -12,7 +12,7 @@ import (
 // Collect reads all batches into memory, in place of Batches. Batches of small commits are joined: what a window takes follows its rows, not
 // the number of its commits.
 func (x *Result) Collect(ctx context.Context) (*Batch, error) {
-	b := &Batch{Table: x.q.Ident, Columns: x.cols, Kind: x.cols.Kind}
+	b := &Batch{Table: x.q.Ident, Columns: x.cols, Kind: x.cols.Kind, workers: x.r.opts.Workers}
 	var err error
 	if b.From, b.To, err = x.Ends(ctx); err != nil {
 		return nil, err

@@ -24,6 +24,8 @@ var (
 	ErrNoKey = errors.New("table has no identifier fields")
 	// ErrUnknownColumn is returned when an identifier or a projection names a column that the schema has not (42703).
 	ErrUnknownColumn = errors.New("unknown column")
+	// ErrTooLarge is returned when the changed rows need more memory or temporary space than one query may have (54000).
+	ErrTooLarge = errors.New("changes are too large")
 	// ErrOutOfRange is returned when a value does not fit the type the asked schema gives its column (22003).
 	ErrOutOfRange = errors.New("value out of range of the asked schema")
 )

@@ -1,158 +1,260 @@
 package changelog
 
-import "math/bits"
+import (
+	"context"
+	"encoding/binary"
+	"math/bits"
+)
 
-// joinTable groups the removed rows by key and hangs the inserted rows of the key on the group's head, the first
-// removed row. Numbers are row + 1; 0 is none.
-type joinTable struct {
-	dels     uint32
-	nextDel  []uint32 // by removed row: next removed row of the key
-	firstIns []uint32 // by head: first inserted row of the key
-	lastIns  []uint32 // by head
-	nextIns  []uint32 // by inserted row − dels
-}
-
-// entry is a row with its key's hash.
+// entry is a row as the join sees it, so that rows are read where they stand only when all else is equal. removedBit in
+// row says that it is a removed one.
 type entry struct {
-	hash uint64
+	hash uint64 // of the key
+	rest uint64 // hash of the columns outside the key
 	row  uint32
+	key  uint32 // where the encoded key stands among the part's keys; exact hashes have none
 }
 
-// partRows is about how many removed rows one pass of the join handles, so that its table stays in a core's cache.
-const partRows = 4096
+const (
+	removedBit = refLimit
+	refMask    = refLimit - 1
+)
 
-// hashJoin groups the unmatched rows that admit (nil: all) lets in. Rows are first scattered by hash, then each part is
-// joined in an open-addressing table of its own.
-func (a *arena) hashJoin(key []vector, admit func(uint32) bool) *joinTable {
-	t := &joinTable{dels: a.dels, nextDel: make([]uint32, a.dels), firstIns: make([]uint32, a.dels),
-		lastIns: make([]uint32, a.dels), nextIns: make([]uint32, a.n-a.dels)}
-	hashes := make([]uint64, a.n)
-	exact := exactHash(key, hashes)
-	parts := 1 << min(bits.Len32(a.dels/partRows), 12)
-	dels, delEnds := a.scatter(hashes, 0, a.dels, parts, admit)
-	inss, insEnds := a.scatter(hashes, a.dels, a.n, parts, admit)
-	var slots []uint32
-	d, i := 0, 0
-	for p := range parts {
-		slots = t.joinPart(dels[d:delEnds[p]], inss[i:insEnds[p]], slots, key, exact)
-		d, i = delEnds[p], insEnds[p]
+// partRows is about how many rows one pass of the join handles, so that what it touches stays in a core's cache. Rows are
+// scattered twice: first into at most maxParts parts, as many as a core can write to at a time, then each part, where it
+// has more rows than that, into at most maxPieces pieces.
+const (
+	partRows  = 8192
+	maxParts  = 128
+	maxPieces = 64
+)
+
+const blockEntries = 128
+
+// block is a piece of one part as one worker scattered it.
+type block [blockEntries]entry
+
+// bucket is the rows of one part that one worker found, in order.
+type bucket struct {
+	full []*block
+	cur  *block
+	n    int    // entries of cur
+	keys []byte // encoded keys
+}
+
+// joinHashed matches by hash. Rows are scattered into parts by the hash of their key, then each part is joined in an
+// open-addressing table of its own, then what became of the rows is noted. Every pass reads and writes memory in order.
+// Within a part rows keep their order, whatever the workers.
+func (a *arena) joinHashed(ctx context.Context, key, rest []vector, admit func(uint32) bool, mode joinMode) error {
+	parts := 1 << min(bits.Len32(a.n/partRows), bits.Len32(maxParts-1))
+	pieces := 1 << min(bits.Len32(a.n/partRows/uint32(parts)), bits.Len32(maxPieces-1))
+	workers := max(min(a.workers, parts, len(a.rows)), 1)
+	s := &scatterer{a: a, key: key, rest: rest, admit: admit, mode: mode, exact: exactHash(key), parts: parts, buckets: make([][]bucket, workers)}
+	ends := a.shares(workers)
+	err := inParallel(ctx, workers, workers, func(_, w int) error {
+		lo := 0
+		if w > 0 {
+			lo = ends[w-1]
+		}
+		return s.run(ctx, w, lo, ends[w])
+	})
+	if err != nil {
+		return err
 	}
-	return t
+	joins := make([]*partJoin, workers)
+	for w := range joins {
+		joins[w] = &partJoin{settler: settler{a: a, rest: rest}, exact: s.exact, exactRest: exactHash(rest), mode: mode, marks: newMarks(len(a.rows)),
+			shift: bits.Len32(uint32(parts) - 1), pieces: make([][]entry, pieces)}
+	}
+	err = inParallel(ctx, workers, parts, func(w, p int) error {
+		j := joins[w]
+		j.keys = j.keys[:0]
+		for _, b := range s.buckets {
+			j.take(&b[p])
+		}
+		for i := range j.pieces {
+			j.entries, j.pieces[i] = j.pieces[i], j.pieces[i][:0]
+			j.run()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return inParallel(ctx, workers, len(joins[0].marks.groups), func(_, g int) error {
+		for _, j := range joins {
+			j.marks.apply(a, g)
+		}
+		return nil
+	})
 }
 
-// exactHash hashes the key of every row; true when equal hashes are equal keys, as for one integer column without NULLs.
-func exactHash(key []vector, hashes []uint64) bool {
-	if len(key) == 1 {
-		switch v := key[0].(type) {
-		case *intVector[int64]:
-			return invertible(v, hashes)
-		case *intVector[int32]:
-			return invertible(v, hashes)
+// shares cuts the chunks into ranges of about equal rows; it returns their ends.
+func (a *arena) shares(n int) []int {
+	ends := make([]int, n)
+	k := 0
+	for w := range ends {
+		for k < len(a.rows) && uint64(a.starts[k]) < uint64(a.n)*uint64(w+1)/uint64(n) {
+			k++
+		}
+		ends[w] = k
+	}
+	ends[n-1] = len(a.rows)
+	return ends
+}
+
+// scatterer sorts rows into parts.
+type scatterer struct {
+	a         *arena
+	key, rest []vector
+	admit     func(uint32) bool
+	mode      joinMode
+	exact     bool
+	parts     int
+	buckets   [][]bucket // by worker, by part
+}
+
+func (s *scatterer) run(ctx context.Context, w, lo, hi int) error {
+	a := s.a
+	out := make([]bucket, s.parts)
+	s.buckets[w] = out
+	mask := uint64(s.parts - 1)
+	room := min(a.n, chunkRows) // small steps cost what they hold
+	hashes, rests := make([]uint64, room), make([]uint64, room)
+	var slab []block
+	for k := lo; k < hi; k++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n := a.rows[k]
+		hashRows(s.key, s.exact, k, hashes[:n])
+		hashRows(s.rest, exactHash(s.rest), k, rests[:n])
+		sign := uint32(0)
+		var removed []uint64
+		if a.dels == mixedSigns {
+			removed = a.removed[k]
+		} else if k < a.dels {
+			sign = removedBit
+		}
+		partner := a.partner[a.starts[k]:][:n]
+		for i, x := range hashes[:n] {
+			ref := uint32(k<<chunkBits | i)
+			if partner[i] != 0 || s.admit != nil && !s.admit(ref) {
+				continue
+			}
+			if s.mode != onlyUnique {
+				partner[i] = cancelled // what is left is marked
+			}
+			if removed != nil {
+				sign = uint32(removed[i>>6]>>(i&63)&1) << 31
+			}
+			b := &out[x&mask]
+			if b.cur == nil || b.n == blockEntries {
+				if len(slab) == 0 {
+					slab = make([]block, min(64, a.n/blockEntries+1))
+				}
+				if b.cur != nil {
+					b.full = append(b.full, b.cur)
+				}
+				b.cur, b.n, slab = &slab[0], 0, slab[1:]
+			}
+			b.cur[b.n&(blockEntries-1)] = entry{x, rests[i], ref | sign, uint32(len(b.keys))}
+			b.n++
+			if !s.exact {
+				if b.keys == nil {
+					b.keys = make([]byte, 0, 4096)
+				}
+				b.keys = appendKey(b.keys, s.key, ref)
+			}
 		}
 	}
+	return nil
+}
+
+// appendKey encodes the key of a row: the length of what follows, then each column's value with its own length where
+// lengths differ, so that two keys are equal exactly when their bytes are.
+func appendKey(dst []byte, key []vector, ref uint32) []byte {
+	if len(key) == 1 {
+		if v, ok := key[0].(*bytesVector); ok && v.valid == nil {
+			t := v.at(ref)
+			return append(binary.LittleEndian.AppendUint32(dst, uint32(len(t))), t...)
+		}
+	}
+	at := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
 	for _, v := range key {
-		v.hash(hashes)
+		dst = v.encode(dst, ref)
+	}
+	binary.LittleEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))
+	return dst
+}
+
+// exactHash says whether hashRows is one to one: equal hashes are equal rows, as for one integer column without NULLs.
+func exactHash(cols []vector) bool {
+	if len(cols) != 1 {
+		return len(cols) == 0
+	}
+	switch v := cols[0].(type) {
+	case *intVector[int64]:
+		return v.valid == nil
+	case *intVector[int32]:
+		return v.valid == nil
 	}
 	return false
 }
 
+// hashRows hashes columns of the rows of a chunk.
+func hashRows(cols []vector, exact bool, chunk int, dst []uint64) {
+	if exact && len(cols) == 1 {
+		switch v := cols[0].(type) {
+		case *intVector[int64]:
+			invertible(v.v[chunk], dst)
+		case *intVector[int32]:
+			invertible(v.v[chunk], dst)
+		}
+		return
+	}
+	clear(dst)
+	for _, v := range cols {
+		v.hash(chunk, dst)
+	}
+}
+
 // invertible hashes with a bijection of 64 bits.
 // Source: the finaliser of MurmurHash3.
-func invertible[T int32 | int64](c *intVector[T], hashes []uint64) bool {
-	if c.valid != nil {
-		c.hash(hashes)
-		return false
-	}
-	for r, x := range c.v[:len(hashes)] {
+func invertible[T int32 | int64](v []T, dst []uint64) {
+	for r, x := range v[:len(dst)] {
 		h := uint64(int64(x))
 		h = (h ^ h>>33) * 0xff51afd7ed558ccd
 		h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
-		hashes[r] = h ^ h>>33
+		dst[r] = h ^ h>>33
 	}
-	return true
 }
 
-// scatter orders the rows [lo, hi) by part, keeping their order within one; ends holds each part's end.
-func (a *arena) scatter(hashes []uint64, lo, hi uint32, parts int, admit func(uint32) bool) (out []entry, ends []int) {
-	mask := uint64(parts - 1)
-	at := make([]int, parts+1)
-	in := func(r uint32) bool { return a.partner[r] == 0 && (admit == nil || admit(r)) }
-	for r := lo; r < hi; r++ {
-		if in(r) {
-			at[hashes[r]&mask+1]++
-		}
-	}
-	for p := range parts {
-		at[p+1] += at[p]
-	}
-	out = make([]entry, at[parts])
-	for r := lo; r < hi; r++ {
-		if in(r) {
-			p := hashes[r] & mask
-			out[at[p]] = entry{hashes[r], r}
-			at[p]++
-		}
-	}
-	return out, at[:parts]
+// marks are what became of rows, gathered by place so that noting it touches memory in order.
+type marks struct {
+	shift  int // a group is 2^shift chunks
+	groups [][]mark
 }
 
-// joinPart joins one part. slots is reused memory; it is returned for the next part.
-func (t *joinTable) joinPart(dels, inss []entry, slots []uint32, key []vector, exact bool) []uint32 {
-	if len(dels) == 0 || len(inss) == 0 {
-		return slots
+type mark struct{ row, partner uint32 }
+
+func newMarks(chunks int) marks {
+	m := marks{}
+	for chunks>>m.shift > 1024 {
+		m.shift++
 	}
-	size := 1 << bits.Len(uint(len(dels)*2-1))
-	if len(slots) < size {
-		slots = make([]uint32, size)
-	}
-	table, mask := slots[:size], uint64(size-1)
-	clear(table)
-	// find returns the slot of a key: its head's, or the empty one where it belongs.
-	find := func(e entry) uint64 {
-		for s := e.hash >> 32 & mask; ; s = (s + 1) & mask {
-			head := table[s]
-			if head == 0 {
-				return s
-			}
-			if h := &dels[head-1]; h.hash == e.hash && (exact || equalRows(key, h.row, e.row)) {
-				return s
-			}
-		}
-	}
-	for k, e := range dels {
-		s := find(e)
-		if head := table[s]; head != 0 {
-			first := dels[head-1].row
-			t.nextDel[e.row], t.nextDel[first] = t.nextDel[first], e.row+1
-			continue
-		}
-		table[s] = uint32(k + 1)
-	}
-	for _, e := range inss {
-		head := table[find(e)]
-		if head == 0 {
-			continue
-		}
-		first := dels[head-1].row
-		if t.firstIns[first] == 0 {
-			t.firstIns[first] = e.row + 1
-		} else {
-			t.nextIns[t.lastIns[first]-t.dels] = e.row + 1
-		}
-		t.lastIns[first] = e.row
-	}
-	return slots
+	m.groups = make([][]mark, chunks>>m.shift+1)
+	return m
 }
 
-// group lists the rows of a head's key, each side in order.
-func (t *joinTable) group(head uint32) (dels, inss []uint32) {
-	dels = append(dels, head)
-	for d := t.nextDel[head]; d != 0; d = t.nextDel[d-1] {
-		dels = append(dels, d-1)
+func (m *marks) put(ref, partner uint32) {
+	g := &m.groups[ref>>(chunkBits+m.shift)]
+	*g = append(*g, mark{ref, partner})
+}
+
+func (m *marks) apply(a *arena, g int) {
+	for _, x := range m.groups[g] {
+		a.partner[a.number(x.row)] = x.partner
 	}
-	reverse(dels[1:]) // rows were put behind the head, last first
-	for i := t.firstIns[head]; i != 0; i = t.nextIns[i-1-t.dels] {
-		inss = append(inss, i-1)
-	}
-	return dels, inss
 }

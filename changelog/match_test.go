@@ -1,6 +1,7 @@
 package changelog
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -90,7 +91,7 @@ func TestMatchAgainstModel(t *testing.T) {
 			cols = sortedSides(rng, n, dels)
 		}
 		withIDs := rng.IntN(2) == 0
-		a := &arena{n: uint32(n), dels: uint32(dels), cols: newVectors(cols)}
+		a := sampleArena(t, cols, dels)
 		var rowIDs *array.Int64
 		if withIDs {
 			b := array.NewInt64Builder(memory.DefaultAllocator)
@@ -105,7 +106,8 @@ func TestMatchAgainstModel(t *testing.T) {
 				}
 			}
 			rowIDs = b.NewArray().(*array.Int64)
-			a.rowID, a.hasID = newVector(rowIDs), func(r uint32) bool { return rowIDs.IsValid(int(r)) }
+			a.rowID = sampleArena(t, []arrow.Array{rowIDs}, dels).cols[0]
+			a.hasID = func(ref uint32) bool { return rowIDs.IsValid(int(a.number(ref))) }
 		}
 		var key []int
 		if keyed {
@@ -114,9 +116,24 @@ func TestMatchAgainstModel(t *testing.T) {
 				key = []int{0, 1}
 			}
 		}
-		a.match(key, []int{0, 1, 2, 3, 4, 5})
-		checkMatch(t, a, cols, key, rowIDs, fmt.Sprintf("seed %d round %d", seed, round))
+		require.NoError(t, a.match(context.Background(), key, []int{0, 1, 2, 3, 4, 5}))
+		checkMatch(t, a, cols, dels, key, rowIDs, fmt.Sprintf("seed %d round %d", seed, round))
 	}
+}
+
+// sampleArena holds the first dels rows as removed ones, in chunks of several sizes.
+func sampleArena(t testing.TB, cols []arrow.Array, dels int) *arena {
+	t.Helper()
+	fields := make([]arrow.Field, len(cols))
+	for i, c := range cols {
+		fields[i] = arrow.Field{Name: fmt.Sprint(i), Type: c.DataType(), Nullable: true}
+	}
+	all := array.NewRecordBatch(arrow.NewSchema(fields, nil), cols, int64(cols[0].Len()))
+	left, err := rechunk([]arrow.RecordBatch{all.NewSlice(0, int64(dels))})
+	require.NoError(t, err)
+	a, err := newArena(append(left, all.NewSlice(int64(dels), all.NumRows())), len(left), 2)
+	require.NoError(t, err)
+	return a
 }
 
 func sortedSides(rng *rand.Rand, n, dels int) []arrow.Array {
@@ -134,7 +151,7 @@ func sortedSides(rng *rand.Rand, n, dels int) []arrow.Array {
 	return cols
 }
 
-func checkMatch(t *testing.T, a *arena, cols []arrow.Array, key []int, rowIDs *array.Int64, msg string) {
+func checkMatch(t *testing.T, a *arena, cols []arrow.Array, dels int, key []int, rowIDs *array.Int64, msg string) {
 	t.Helper()
 	want, got := map[string]int{}, map[string]int{}
 	leftDel, leftIns := map[string]int{}, map[string]int{}
@@ -148,7 +165,7 @@ func checkMatch(t *testing.T, a *arena, cols []arrow.Array, key []int, rowIDs *a
 	}
 	for r := range int(a.n) {
 		row, sign := canon(cols, r), 1
-		if uint32(r) < a.dels {
+		if r < dels {
 			sign = -1
 		}
 		want[row] += sign
@@ -167,9 +184,9 @@ func checkMatch(t *testing.T, a *arena, cols []arrow.Array, key []int, rowIDs *a
 			}
 			continue
 		}
-		o := int(p - 1)
-		require.Equal(t, uint32(r+1), a.partner[o], msg)
-		require.NotEqual(t, uint32(r) < a.dels, uint32(o) < a.dels, msg)
+		o := int(a.number(p - 1))
+		require.Equal(t, r, int(a.number(a.partner[o]-1)), msg)
+		require.NotEqual(t, r < dels, o < dels, msg)
 		require.NotEqual(t, row, canon(cols, o), msg)
 		sameID := rowIDs != nil && rowIDs.IsValid(r) && rowIDs.IsValid(o) && rowIDs.Value(r) == rowIDs.Value(o)
 		require.True(t, sameID || len(key) > 0 && pick(r) == pick(o), msg)
@@ -243,8 +260,8 @@ func BenchmarkMatch(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			for range b.N {
-				a := &arena{n: 2 * n, dels: n, cols: newVectors(cols)}
-				a.match([]int{0}, []int{0, 1})
+				a := sampleArena(b, cols, n)
+				require.NoError(b, a.match(context.Background(), []int{0}, []int{0, 1}))
 			}
 			b.ReportMetric(float64(n)*2*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mrows/s")
 		})

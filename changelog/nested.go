@@ -1,6 +1,7 @@
 package changelog
 
 import (
+	"encoding/binary"
 	"math"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -48,6 +49,9 @@ func hashValue(a arrow.Array, i int, h uint64) uint64 {
 		return mix(h, uint64(a.Value(i)))
 	case *array.Time64:
 		return mix(h, uint64(a.Value(i)))
+	case *array.Decimal128:
+		v := a.Value(i)
+		return mix(mix(h, v.LowBits()), uint64(v.HighBits()))
 	case *array.Boolean:
 		if a.Value(i) {
 			return mix(h, 1)
@@ -55,6 +59,60 @@ func hashValue(a arrow.Array, i int, h uint64) uint64 {
 		return mix(h, 0)
 	}
 	return mix(h, xxh3.HashString(a.ValueStr(i)))
+}
+
+// encodeValue appends one value of any type as vector.encode does.
+func encodeValue(dst []byte, a arrow.Array, i int) []byte {
+	if a.IsNull(i) {
+		return append(dst, encNull)
+	}
+	le := binary.LittleEndian
+	switch a := a.(type) {
+	case array.ExtensionArray:
+		return encodeValue(dst, a.Storage(), i)
+	case array.ListLike:
+		lo, hi := a.ValueOffsets(i)
+		dst = le.AppendUint64(append(dst, encValue), uint64(hi-lo))
+		for k := lo; k < hi; k++ {
+			dst = encodeValue(dst, a.ListValues(), int(k))
+		}
+		return dst
+	case *array.Struct:
+		dst = append(dst, encValue)
+		for f := range a.NumField() {
+			dst = encodeValue(dst, a.Field(f), i)
+		}
+		return dst
+	case *array.Float32:
+		return le.AppendUint64(append(dst, encValue), floatBits(float64(a.Value(i))))
+	case *array.Float64:
+		return le.AppendUint64(append(dst, encValue), floatBits(a.Value(i)))
+	case *array.String:
+		return appendText(dst, a.Value(i))
+	case *array.Binary:
+		return appendText(dst, a.Value(i))
+	case *array.FixedSizeBinary:
+		return appendText(dst, a.Value(i))
+	case *array.Int32:
+		return le.AppendUint64(append(dst, encValue), uint64(int64(a.Value(i))))
+	case *array.Int64:
+		return le.AppendUint64(append(dst, encValue), uint64(a.Value(i)))
+	case *array.Date32:
+		return le.AppendUint64(append(dst, encValue), uint64(int64(a.Value(i))))
+	case *array.Timestamp:
+		return le.AppendUint64(append(dst, encValue), uint64(a.Value(i)))
+	case *array.Time64:
+		return le.AppendUint64(append(dst, encValue), uint64(a.Value(i)))
+	case *array.Decimal128:
+		v := a.Value(i)
+		return le.AppendUint64(le.AppendUint64(append(dst, encValue), v.LowBits()), uint64(v.HighBits()))
+	case *array.Boolean:
+		if a.Value(i) {
+			return append(dst, encValue, 1)
+		}
+		return append(dst, encValue, 0)
+	}
+	return appendText(dst, a.ValueStr(i))
 }
 
 // equalValue compares one value each of two arrays of one type as row identity does.

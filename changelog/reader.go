@@ -1,8 +1,6 @@
 package changelog
 
 import (
-	"runtime"
-
 	"github.com/rs/zerolog"
 
 	"github.com/nordisk/skade-pg/catalog"
@@ -40,7 +38,7 @@ type streamHooks struct {
 // New returns a Reader. It starts no goroutine.
 func New(o Options) *Reader {
 	if o.Workers <= 0 {
-		o.Workers = min(runtime.GOMAXPROCS(0), 8)
+		o.Workers = defaultWorkers()
 	}
 	if o.BatchRows <= 0 {
 		o.BatchRows = 32 << 10

@@ -77,7 +77,9 @@ func (run *stepRun) scatter(b arrow.RecordBatch, n int, put func(int, arrow.Reco
 	}
 	hashes := make([]uint64, b.NumRows())
 	for _, c := range by {
-		vecs[c].hash(hashes)
+		for k := 0; k<<chunkBits < len(hashes); k++ {
+			vecs[c].hash(k, hashes[k<<chunkBits:min((k+1)<<chunkBits, len(hashes))])
+		}
 	}
 	if rowID != nil && len(run.lay.key) == 0 && !run.x.net {
 		ids := newVector(rowID)

@@ -1,7 +1,7 @@
 package changelog
 
 import (
-	"context"
+	"encoding/binary"
 	"math"
 	"math/bits"
 	"unsafe"
@@ -9,24 +9,34 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
-	"github.com/apache/arrow-go/v18/arrow/compute"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/zeebo/xxh3"
 )
 
-// A vector is one Arrow column laid bare for typed hashing, comparing and gathering of rows by number. Equality is row
-// identity's: NULL = NULL, NaN = NaN, −0.0 ≠ 0.0. Hashes are stable across processes and across promotion of int to
-// long and float to double.
+// Rows of a vector are named by chunk and place: ref = chunk<<chunkBits | place. A column in one piece is cut into full
+// chunks, so that there a ref is the row's number.
+const (
+	chunkBits = 15
+	chunkRows = 1 << chunkBits
+	placeMask = chunkRows - 1
+	// refLimit is above all refs: the bit is free to say something else.
+	refLimit = 1 << 31
+)
+
+// A vector is one Arrow column, in chunks, laid bare for typed hashing, comparing and gathering of rows by ref. Equality
+// is row identity's: NULL = NULL, NaN = NaN, −0.0 ≠ 0.0. Hashes are stable across processes and across promotion of int
+// to long and float to double. Safe for concurrent use.
 type vector interface {
-	// hash mixes every row into dst, whose length is the column's.
-	hash(dst []uint64)
+	// hash mixes the rows of a chunk into dst, whose length is the chunk's.
+	hash(chunk int, dst []uint64)
 	// hashAt mixes one row into h.
-	hashAt(row uint32, h uint64) uint64
+	hashAt(ref uint32, h uint64) uint64
 	equal(a, b uint32) bool
+	// encode appends a value so that two are equal exactly when their bytes are, and none is the beginning of another.
+	encode(dst []byte, ref uint32) []byte
 	// keepEqual clears same[k] where the rows of pairs[k] differ.
 	keepEqual(pairs []pair, same []bool)
 	// gather copies rows into a new array.
-	gather(rows []uint32) (arrow.Array, error)
+	gather(refs []uint32) (arrow.Array, error)
 }
 
 // pair is a removed and an inserted row.
@@ -43,46 +53,16 @@ func mix(h, v uint64) uint64 {
 	return hi ^ lo
 }
 
-// newVector lays a column bare. Extension types are read as their storage; gather returns the column's own type.
+// newVector lays a column in one piece bare: a ref is a row's number.
 func newVector(col arrow.Array) vector {
-	storage := col
-	if e, ok := col.(array.ExtensionArray); ok {
-		storage = e.Storage()
+	if col.Len() <= chunkRows {
+		return chunkedVector([]arrow.Array{col})
 	}
-	n := nulls{typ: col.DataType(), off: storage.Data().Offset()}
-	if storage.NullN() > 0 {
-		n.valid = storage.NullBitmapBytes()
+	var chunks []arrow.Array
+	for lo := 0; lo < col.Len(); lo += chunkRows {
+		chunks = append(chunks, array.NewSlice(col, int64(lo), int64(min(lo+chunkRows, col.Len()))))
 	}
-	switch a := storage.(type) {
-	case *array.Boolean:
-		return &boolVector{nulls: n, a: a}
-	case *array.Int32:
-		return &intVector[int32]{n, a.Int32Values()}
-	case *array.Int64:
-		return &intVector[int64]{n, a.Int64Values()}
-	case *array.Date32:
-		return &intVector[int32]{n, arrow.Int32Traits.CastFromBytes(arrow.Date32Traits.CastToBytes(a.Date32Values()))}
-	case *array.Time64:
-		return &intVector[int64]{n, arrow.Int64Traits.CastFromBytes(arrow.Time64Traits.CastToBytes(a.Time64Values()))}
-	case *array.Timestamp:
-		return &intVector[int64]{n, arrow.Int64Traits.CastFromBytes(arrow.TimestampTraits.CastToBytes(a.TimestampValues()))}
-	case *array.Float32:
-		return &floatVector[float32]{n, a.Float32Values()}
-	case *array.Float64:
-		return &floatVector[float64]{n, a.Float64Values()}
-	case *array.Decimal128:
-		return &wideVector{n, words(arrow.Decimal128Traits.CastToBytes(a.Values()))}
-	case *array.FixedSizeBinary:
-		if a.DataType().(*arrow.FixedSizeBinaryType).ByteWidth == 16 && a.Len() > 0 {
-			raw := a.Data().Buffers()[1].Bytes()[16*a.Data().Offset():]
-			return &wideVector{n, words(raw[:16*a.Len()])}
-		}
-	case *array.String:
-		return &bytesVector{n, a.ValueOffsets(), a.Data().Buffers()[2]}
-	case *array.Binary:
-		return &bytesVector{n, a.ValueOffsets(), a.Data().Buffers()[2]}
-	}
-	return &anyVector{a: col}
+	return chunkedVector(chunks)
 }
 
 func newVectors(cols []arrow.Array) []vector {
@@ -91,6 +71,84 @@ func newVectors(cols []arrow.Array) []vector {
 		v[i] = newVector(c)
 	}
 	return v
+}
+
+// chunkedVector lays the chunks of a column bare, each of at most chunkRows rows; there is at least one. It keeps cols. Extension types
+// are read as their storage; gather returns the column's own type.
+func chunkedVector(cols []arrow.Array) vector {
+	n := nulls{typ: cols[0].DataType(), off: make([]int, len(cols))}
+	chunks := make([]arrow.Array, len(cols))
+	for k, c := range cols {
+		if e, ok := c.(array.ExtensionArray); ok {
+			c = e.Storage()
+		}
+		chunks[k], n.off[k] = c, c.Data().Offset()
+		if c.NullN() > 0 {
+			if n.valid == nil {
+				n.valid = make([][]byte, len(cols))
+			}
+			n.valid[k] = c.NullBitmapBytes()
+		}
+	}
+	switch a := chunks[0].(type) {
+	case *array.Boolean:
+		return &boolVector{n, typedChunks[*array.Boolean](chunks)}
+	case *array.Int32:
+		return &intVector[int32]{n, values(chunks, (*array.Int32).Int32Values)}
+	case *array.Int64:
+		return &intVector[int64]{n, values(chunks, (*array.Int64).Int64Values)}
+	case *array.Date32:
+		return &intVector[int32]{n, values(chunks, func(a *array.Date32) []int32 {
+			return arrow.Int32Traits.CastFromBytes(arrow.Date32Traits.CastToBytes(a.Date32Values()))
+		})}
+	case *array.Time64:
+		return &intVector[int64]{n, values(chunks, func(a *array.Time64) []int64 {
+			return arrow.Int64Traits.CastFromBytes(arrow.Time64Traits.CastToBytes(a.Time64Values()))
+		})}
+	case *array.Timestamp:
+		return &intVector[int64]{n, values(chunks, func(a *array.Timestamp) []int64 {
+			return arrow.Int64Traits.CastFromBytes(arrow.TimestampTraits.CastToBytes(a.TimestampValues()))
+		})}
+	case *array.Float32:
+		return &floatVector[float32]{n, values(chunks, (*array.Float32).Float32Values)}
+	case *array.Float64:
+		return &floatVector[float64]{n, values(chunks, (*array.Float64).Float64Values)}
+	case *array.Decimal128:
+		return &wideVector{n, values(chunks, func(a *array.Decimal128) []word2 {
+			return words(arrow.Decimal128Traits.CastToBytes(a.Values()))
+		})}
+	case *array.FixedSizeBinary:
+		if a.DataType().(*arrow.FixedSizeBinaryType).ByteWidth == 16 {
+			return &wideVector{n, values(chunks, func(a *array.FixedSizeBinary) []word2 {
+				if a.Len() == 0 {
+					return nil
+				}
+				raw := a.Data().Buffers()[1].Bytes()[16*a.Data().Offset():]
+				return words(raw[:16*a.Len()])
+			})}
+		}
+	case *array.String:
+		return newBytesVector(n, chunks, (*array.String).ValueOffsets)
+	case *array.Binary:
+		return newBytesVector(n, chunks, (*array.Binary).ValueOffsets)
+	}
+	return &anyVector{cols}
+}
+
+func typedChunks[A arrow.Array](chunks []arrow.Array) []A {
+	out := make([]A, len(chunks))
+	for k, c := range chunks {
+		out[k] = c.(A)
+	}
+	return out
+}
+
+func values[A arrow.Array, T any](chunks []arrow.Array, of func(A) []T) [][]T {
+	out := make([][]T, len(chunks))
+	for k, c := range chunks {
+		out[k] = of(c.(A))
+	}
+	return out
 }
 
 type word2 = [2]uint64
@@ -103,29 +161,33 @@ func words(b []byte) []word2 {
 	return unsafe.Slice((*word2)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/16)
 }
 
-// nulls is the part that all vectors share; valid is nil when no row is NULL.
+// nulls is the part that all vectors share; valid is nil when no row is NULL, valid[k] when none of chunk k is.
 type nulls struct {
 	typ   arrow.DataType
-	valid []byte
-	off   int
+	valid [][]byte
+	off   []int
 }
 
-func (n *nulls) isNull(row uint32) bool {
-	return n.valid != nil && !bitutil.BitIsSet(n.valid, n.off+int(row))
+func (n *nulls) isNull(ref uint32) bool {
+	if n.valid == nil {
+		return false
+	}
+	k := ref >> chunkBits
+	return n.valid[k] != nil && !bitutil.BitIsSet(n.valid[k], n.off[k]+int(ref&placeMask))
 }
 
 // bitmap gathers validity; nil when no gathered row is NULL.
-func (n *nulls) bitmap(rows []uint32) (*memory.Buffer, int) {
+func (n *nulls) bitmap(refs []uint32) (*memory.Buffer, int) {
 	if n.valid == nil {
 		return nil, 0
 	}
-	b := make([]byte, bitutil.BytesForBits(int64(len(rows))))
+	b := make([]byte, bitutil.BytesForBits(int64(len(refs))))
 	count := 0
-	for k, r := range rows {
-		if bitutil.BitIsSet(n.valid, n.off+int(r)) {
-			bitutil.SetBit(b, k)
-		} else {
+	for k, r := range refs {
+		if n.isNull(r) {
 			count++
+		} else {
+			bitutil.SetBit(b, k)
 		}
 	}
 	if count == 0 {
@@ -134,14 +196,14 @@ func (n *nulls) bitmap(rows []uint32) (*memory.Buffer, int) {
 	return memory.NewBufferBytes(b), count
 }
 
-func (n *nulls) array(rows []uint32, bufs ...*memory.Buffer) arrow.Array {
-	valid, count := n.bitmap(rows)
+func (n *nulls) array(refs []uint32, bufs ...*memory.Buffer) arrow.Array {
+	valid, count := n.bitmap(refs)
 	storage := n.typ
 	ext, isExt := n.typ.(arrow.ExtensionType)
 	if isExt {
 		storage = ext.StorageType()
 	}
-	data := array.NewData(storage, len(rows), append([]*memory.Buffer{valid}, bufs...), nil, count, 0)
+	data := array.NewData(storage, len(refs), append([]*memory.Buffer{valid}, bufs...), nil, count, 0)
 	if isExt {
 		st := array.MakeFromData(data)
 		return array.NewExtensionArrayWithStorage(ext, st)
@@ -151,18 +213,25 @@ func (n *nulls) array(rows []uint32, bufs ...*memory.Buffer) arrow.Array {
 
 type intVector[T int32 | int64] struct {
 	nulls
-	v []T
+	v [][]T
 }
 
-func (c *intVector[T]) hash(dst []uint64) {
+func (c *intVector[T]) at(ref uint32) T { return c.v[ref>>chunkBits][ref&placeMask] }
+
+func (c *intVector[T]) hash(chunk int, dst []uint64) {
 	if c.valid == nil {
-		for i, x := range c.v[:len(dst)] {
+		for i, x := range c.v[chunk][:len(dst)] {
 			dst[i] = mix(dst[i], uint64(int64(x)))
 		}
 		return
 	}
+	hashEach(c, chunk, dst)
+}
+
+// hashEach is the slow way of every vector: one virtual call a row.
+func hashEach(v vector, chunk int, dst []uint64) {
 	for i := range dst {
-		dst[i] = c.hashAt(uint32(i), dst[i])
+		dst[i] = v.hashAt(uint32(chunk<<chunkBits|i), dst[i])
 	}
 }
 
@@ -170,33 +239,48 @@ func (c *intVector[T]) hashAt(r uint32, h uint64) uint64 {
 	if c.isNull(r) {
 		return mix(h, nullHash)
 	}
-	return mix(h, uint64(int64(c.v[r])))
+	return mix(h, uint64(int64(c.at(r))))
 }
 
 func (c *intVector[T]) equal(a, b uint32) bool {
 	if c.valid == nil {
-		return c.v[a] == c.v[b]
+		return c.at(a) == c.at(b)
 	}
 	an, bn := c.isNull(a), c.isNull(b)
-	return an == bn && (an || c.v[a] == c.v[b])
+	return an == bn && (an || c.at(a) == c.at(b))
 }
+
+func (c *intVector[T]) encode(dst []byte, ref uint32) []byte {
+	if c.isNull(ref) {
+		return append(dst, encNull)
+	}
+	return binary.LittleEndian.AppendUint64(append(dst, encValue), uint64(int64(c.at(ref))))
+}
+
+// What an encoded value begins with.
+const (
+	encNull byte = iota
+	encValue
+)
 
 func (c *intVector[T]) keepEqual(pairs []pair, same []bool) {
 	if c.valid == nil {
 		for k, p := range pairs {
-			same[k] = same[k] && c.v[p.del] == c.v[p.ins]
+			// No short cut: the loads of a pair do not wait for the outcome of those before.
+			eq := c.at(p.del) == c.at(p.ins)
+			same[k] = same[k] && eq
 		}
 		return
 	}
 	keepEqual(c, pairs, same)
 }
 
-func (c *intVector[T]) gather(rows []uint32) (arrow.Array, error) {
-	out := make([]T, len(rows))
-	for k, r := range rows {
-		out[k] = c.v[r]
+func (c *intVector[T]) gather(refs []uint32) (arrow.Array, error) {
+	out := make([]T, len(refs))
+	for k, r := range refs {
+		out[k] = c.at(r)
 	}
-	return c.array(rows, bufferOf(out)), nil
+	return c.array(refs, bufferOf(out)), nil
 }
 
 func bufferOf[T any](s []T) *memory.Buffer {
@@ -215,25 +299,17 @@ func keepEqual(v vector, pairs []pair, same []bool) {
 
 type floatVector[T float32 | float64] struct {
 	nulls
-	v []T
+	v [][]T
 }
 
 var canonicalNaN = math.Float64bits(math.NaN())
 
 // bits of a value as a double; every NaN is one.
 func (c *floatVector[T]) bits(r uint32) uint64 {
-	x := float64(c.v[r])
-	if x != x {
-		return canonicalNaN
-	}
-	return math.Float64bits(x)
+	return floatBits(float64(c.v[r>>chunkBits][r&placeMask]))
 }
 
-func (c *floatVector[T]) hash(dst []uint64) {
-	for i := range dst {
-		dst[i] = c.hashAt(uint32(i), dst[i])
-	}
-}
+func (c *floatVector[T]) hash(chunk int, dst []uint64) { hashEach(c, chunk, dst) }
 
 func (c *floatVector[T]) hashAt(r uint32, h uint64) uint64 {
 	if c.isNull(r) {
@@ -247,170 +323,70 @@ func (c *floatVector[T]) equal(a, b uint32) bool {
 	return an == bn && (an || c.bits(a) == c.bits(b))
 }
 
+func (c *floatVector[T]) encode(dst []byte, ref uint32) []byte {
+	if c.isNull(ref) {
+		return append(dst, encNull)
+	}
+	return binary.LittleEndian.AppendUint64(append(dst, encValue), c.bits(ref))
+}
+
 func (c *floatVector[T]) keepEqual(pairs []pair, same []bool) {
 	if c.valid == nil {
 		for k, p := range pairs {
-			same[k] = same[k] && c.bits(p.del) == c.bits(p.ins)
+			eq := c.bits(p.del) == c.bits(p.ins)
+			same[k] = same[k] && eq
 		}
 		return
 	}
 	keepEqual(c, pairs, same)
 }
 
-func (c *floatVector[T]) gather(rows []uint32) (arrow.Array, error) {
-	out := make([]T, len(rows))
-	for k, r := range rows {
-		out[k] = c.v[r]
+func (c *floatVector[T]) gather(refs []uint32) (arrow.Array, error) {
+	out := make([]T, len(refs))
+	for k, r := range refs {
+		out[k] = c.v[r>>chunkBits][r&placeMask]
 	}
-	return c.array(rows, bufferOf(out)), nil
+	return c.array(refs, bufferOf(out)), nil
 }
 
 // wideVector holds 16-byte values: decimals and uuids.
 type wideVector struct {
 	nulls
-	v []word2
+	v [][]word2
 }
 
-func (c *wideVector) hash(dst []uint64) {
-	for i := range dst {
-		dst[i] = c.hashAt(uint32(i), dst[i])
-	}
-}
+func (c *wideVector) at(ref uint32) word2 { return c.v[ref>>chunkBits][ref&placeMask] }
+
+func (c *wideVector) hash(chunk int, dst []uint64) { hashEach(c, chunk, dst) }
 
 func (c *wideVector) hashAt(r uint32, h uint64) uint64 {
 	if c.isNull(r) {
 		return mix(h, nullHash)
 	}
-	return mix(mix(h, c.v[r][0]), c.v[r][1])
+	w := c.at(r)
+	return mix(mix(h, w[0]), w[1])
 }
 
 func (c *wideVector) equal(a, b uint32) bool {
 	an, bn := c.isNull(a), c.isNull(b)
-	return an == bn && (an || c.v[a] == c.v[b])
+	return an == bn && (an || c.at(a) == c.at(b))
+}
+
+func (c *wideVector) encode(dst []byte, ref uint32) []byte {
+	if c.isNull(ref) {
+		return append(dst, encNull)
+	}
+	w := c.at(ref)
+	dst = binary.LittleEndian.AppendUint64(append(dst, encValue), w[0])
+	return binary.LittleEndian.AppendUint64(dst, w[1])
 }
 
 func (c *wideVector) keepEqual(pairs []pair, same []bool) { keepEqual(c, pairs, same) }
 
-func (c *wideVector) gather(rows []uint32) (arrow.Array, error) {
-	out := make([]word2, len(rows))
-	for k, r := range rows {
-		out[k] = c.v[r]
+func (c *wideVector) gather(refs []uint32) (arrow.Array, error) {
+	out := make([]word2, len(refs))
+	for k, r := range refs {
+		out[k] = c.at(r)
 	}
-	return c.array(rows, bufferOf(out)), nil
-}
-
-// bytesVector holds strings and binaries.
-type bytesVector struct {
-	nulls
-	offs []int32
-	buf  *memory.Buffer
-}
-
-func (c *bytesVector) at(r uint32) []byte {
-	lo, hi := c.offs[r], c.offs[r+1]
-	if lo == hi {
-		return nil
-	}
-	return c.buf.Bytes()[lo:hi]
-}
-
-func (c *bytesVector) hash(dst []uint64) {
-	for i := range dst {
-		dst[i] = c.hashAt(uint32(i), dst[i])
-	}
-}
-
-func (c *bytesVector) hashAt(r uint32, h uint64) uint64 {
-	if c.isNull(r) {
-		return mix(h, nullHash)
-	}
-	return mix(h, xxh3.Hash(c.at(r)))
-}
-
-func (c *bytesVector) equal(a, b uint32) bool {
-	an, bn := c.isNull(a), c.isNull(b)
-	return an == bn && (an || string(c.at(a)) == string(c.at(b)))
-}
-
-func (c *bytesVector) keepEqual(pairs []pair, same []bool) { keepEqual(c, pairs, same) }
-
-func (c *bytesVector) gather(rows []uint32) (arrow.Array, error) {
-	offs := make([]int32, len(rows)+1)
-	total := int32(0)
-	for k, r := range rows {
-		total += c.offs[r+1] - c.offs[r]
-		offs[k+1] = total
-	}
-	data := make([]byte, total)
-	if total > 0 {
-		src := c.buf.Bytes()
-		for k, r := range rows {
-			copy(data[offs[k]:], src[c.offs[r]:c.offs[r+1]])
-		}
-	}
-	return c.array(rows, bufferOf(offs), memory.NewBufferBytes(data)), nil
-}
-
-type boolVector struct {
-	nulls
-	a *array.Boolean
-}
-
-func (c *boolVector) hash(dst []uint64) {
-	for i := range dst {
-		dst[i] = c.hashAt(uint32(i), dst[i])
-	}
-}
-
-func (c *boolVector) hashAt(r uint32, h uint64) uint64 {
-	switch {
-	case c.isNull(r):
-		return mix(h, nullHash)
-	case c.a.Value(int(r)):
-		return mix(h, 1)
-	}
-	return mix(h, 0)
-}
-
-func (c *boolVector) equal(a, b uint32) bool {
-	an, bn := c.isNull(a), c.isNull(b)
-	return an == bn && (an || c.a.Value(int(a)) == c.a.Value(int(b)))
-}
-
-func (c *boolVector) keepEqual(pairs []pair, same []bool) { keepEqual(c, pairs, same) }
-
-func (c *boolVector) gather(rows []uint32) (arrow.Array, error) {
-	out := make([]byte, bitutil.BytesForBits(int64(len(rows))))
-	for k, r := range rows {
-		if c.a.Value(int(r)) {
-			bitutil.SetBit(out, k)
-		}
-	}
-	return c.array(rows, memory.NewBufferBytes(out)), nil
-}
-
-// anyVector is every other type: nested values, by recursion over their arrays.
-type anyVector struct{ a arrow.Array }
-
-func (c *anyVector) hash(dst []uint64) {
-	for i := range dst {
-		dst[i] = hashValue(c.a, i, dst[i])
-	}
-}
-
-func (c *anyVector) hashAt(r uint32, h uint64) uint64    { return hashValue(c.a, int(r), h) }
-func (c *anyVector) equal(a, b uint32) bool              { return equalValue(c.a, int(a), c.a, int(b)) }
-func (c *anyVector) keepEqual(pairs []pair, same []bool) { keepEqual(c, pairs, same) }
-func (c *anyVector) gather(rows []uint32) (arrow.Array, error) {
-	idx := array.NewUint32Data(array.NewData(arrow.PrimitiveTypes.Uint32, len(rows), []*memory.Buffer{nil, bufferOf(rows)}, nil, 0, 0))
-	out, err := compute.TakeArrayOpts(context.Background(), c.a, idx, compute.TakeOptions{BoundsCheck: false})
-	if err != nil && len(rows) > 0 {
-		// Types that take does not know are copied value by value through slices.
-		parts := make([]arrow.Array, len(rows))
-		for k, r := range rows {
-			parts[k] = array.NewSlice(c.a, int64(r), int64(r)+1)
-		}
-		out, err = array.Concatenate(parts, memory.DefaultAllocator)
-	}
-	return out, err
+	return c.array(refs, bufferOf(out)), nil
 }

@@ -55,6 +55,7 @@ var sqlstates = []struct {
 	{changelog.ErrNoKey, pgerr.InvalidColumnReference, "", ""},
 	{changelog.ErrUnknownColumn, pgerr.UndefinedColumn, "", ""},
 	{changelog.ErrOutOfRange, pgerr.NumericValueOutOfRange, "", ""},
+	{changelog.ErrTooLarge, pgerr.ProgramLimitExceeded, "", "A smaller window has fewer changed rows."},
 	{lookup.ErrNoKey, pgerr.InvalidColumnReference, "", "Name the key with key_columns => ARRAY['column']."},
 	{lookup.ErrUnknownColumn, pgerr.UndefinedColumn, "", ""},
 	{lookup.ErrKeyType, pgerr.DatatypeMismatch, "", ""},
