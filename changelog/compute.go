@@ -27,11 +27,7 @@ func (x *Result) set(ctx context.Context, id *int64) (*liveset.Set, error) {
 	if id == nil {
 		return liveset.Empty(), nil
 	}
-	s, err := x.r.opts.Live.At(ctx, x.ref(), *id)
-	if err != nil {
-		return nil, fmt.Errorf("live set of snapshot %d: %w", *id, err)
-	}
-	return s, nil
+	return x.r.opts.Live.At(ctx, x.ref(), *id)
 }
 
 func (x *Result) ref() liveset.Ref {

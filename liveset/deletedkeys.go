@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/iceberg-go"
 
 	"github.com/nordisk/skade-pg/internal/parquetio"
@@ -30,8 +31,22 @@ func (c *Cache) DeletedKeys(ctx context.Context, ref Ref, d *DeleteFile) iter.Se
 			yield(nil, err)
 			return
 		}
-		for rec, err := range r.Scan(ctx, parquetio.ReadOptions{Schema: sc, NameMapping: ref.Metadata.NameMapping()}) {
-			if !yield(rec, err) || err != nil {
+		as, err := parquetio.ArrowSchema(sc, false)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		ids := ref.keyOrder(d.Data.EqualityFieldIDs())
+		if err := hasKeys(ref, r, ids); err != nil {
+			yield(nil, err)
+			return
+		}
+		for cols, err := range ref.keyArrays(ctx, r, ids) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(array.NewRecordBatch(as, cols, int64(cols[0].Len())), nil) {
 				return
 			}
 		}

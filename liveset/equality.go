@@ -9,7 +9,6 @@ import (
 	"github.com/apache/iceberg-go"
 
 	"github.com/nordisk/skade-pg/internal/keyindex"
-	"github.com/nordisk/skade-pg/internal/parquetio"
 )
 
 // indexShare is how many rows of a data file stand behind one deleted key when its key index is probed instead of its key columns scanned.
@@ -34,42 +33,12 @@ func (c *Cache) equality(ctx context.Context, ref Ref, d *DeleteFile) (*equality
 		if err != nil {
 			return nil, 0, err
 		}
+		if err := hasKeys(ref, r, ids); err != nil {
+			return nil, 0, err
+		}
 		err = scanKeys(ctx, ref, r, ids, func(_ uint32, key []byte) { e.keys.add(key) })
 		return e, e.keys.bytes(), err
 	})
-}
-
-// scanKeys calls do with the key (NULLs included) of every row of a file, in order.
-func scanKeys(ctx context.Context, ref Ref, r *parquetio.Reader, ids []int, do func(pos uint32, key []byte)) error {
-	sc, err := ref.keySchema(ids)
-	if err != nil {
-		return err
-	}
-	cols := make([]int, len(ids))
-	for i := range cols {
-		cols[i] = i
-	}
-	pos, key := uint32(0), []byte(nil)
-	for rec, err := range r.Scan(ctx, parquetio.ReadOptions{Schema: sc, NameMapping: ref.Metadata.NameMapping()}) {
-		if err != nil {
-			return err
-		}
-		enc, err := keyindex.NewEncoder(rec, cols, keyindex.WithNulls())
-		if err != nil {
-			rec.Release()
-			return err
-		}
-		for row := range int(rec.NumRows()) {
-			if key, err = enc.Append(key[:0], row); err != nil {
-				rec.Release()
-				return err
-			}
-			do(pos, key)
-			pos++
-		}
-		rec.Release()
-	}
-	return nil
 }
 
 // matcher resolves equality deletes against data files for one derivation.

@@ -22,18 +22,27 @@ func (r Ref) keySchema(ids []int) (*iceberg.Schema, error) {
 	return iceberg.NewSchema(0, fields...), nil
 }
 
+// field is a field at any depth, as the newest schema that has it describes it.
 func (r Ref) field(id int) (iceberg.NestedField, bool) {
-	if f, ok := r.Metadata.CurrentSchema().FindFieldByID(id); ok {
-		return f, true
+	if sc := r.schemaWith(id); sc != nil {
+		return sc.FindFieldByID(id)
 	}
-	var out iceberg.NestedField
-	newest := -1
+	return iceberg.NestedField{}, false
+}
+
+// schemaWith is the current schema, or else the newest, that has a field; nil when none has.
+func (r Ref) schemaWith(id int) *iceberg.Schema {
+	out := r.Metadata.CurrentSchema()
+	if _, ok := out.FindFieldByID(id); ok {
+		return out
+	}
+	out = nil
 	for _, s := range r.Metadata.Schemas() {
-		if f, ok := s.FindFieldByID(id); ok && s.ID > newest {
-			out, newest = f, s.ID
+		if _, ok := s.FindFieldByID(id); ok && (out == nil || s.ID > out.ID) {
+			out = s
 		}
 	}
-	return out, newest >= 0
+	return out
 }
 
 // keyOrder is ids in the order of the identifier fields when they are the same, so that key indexes fit; else ascending.

@@ -96,6 +96,34 @@ func (r *Reader) fieldByID(id int, nm iceberg.NameMapping) *fileField {
 	return nil
 }
 
+// HasField says whether the file holds a field, at any depth: by the ids it carries, else by name mapping; ErrNoFieldIDs when there is neither.
+func (r *Reader) HasField(id int, nm iceberg.NameMapping) (bool, error) {
+	if !r.hasIDs && len(nm) == 0 {
+		return false, fmt.Errorf("%w: %s", ErrNoFieldIDs, r.path)
+	}
+	if r.fieldByID(id, nm) != nil {
+		return true, nil
+	}
+	if !r.hasIDs { // inside the top-level column that the mapping leads through
+		return slices.ContainsFunc(nm, func(m iceberg.MappedField) bool {
+			return m.FieldID != nil && maps(m.Fields, id) && r.fieldByID(*m.FieldID, nm) != nil
+		}), nil
+	}
+	for i := range r.meta.Schema.NumColumns() {
+		if int(r.meta.Schema.Column(i).SchemaNode().FieldID()) == id {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// maps says whether a name mapping has an id, at any depth.
+func maps(nm []iceberg.MappedField, id int) bool {
+	return slices.ContainsFunc(nm, func(m iceberg.MappedField) bool {
+		return m.FieldID != nil && *m.FieldID == id || maps(m.Fields, id)
+	})
+}
+
 func (r *Reader) makePlan(ctx context.Context, sc *iceberg.Schema, nm iceberg.NameMapping) (*plan, error) {
 	if !r.hasIDs && len(nm) == 0 && len(r.fields) > 0 {
 		return nil, fmt.Errorf("%w: %s", ErrNoFieldIDs, r.path)

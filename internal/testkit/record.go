@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -67,10 +68,6 @@ func (r Record) text(fields []iceberg.NestedField) string {
 	row := r.fields(fields)
 	parts := make([]string, len(fields))
 	for i, f := range fields {
-		if st, ok := f.Type.(*iceberg.StructType); ok && row[f.ID] != nil {
-			parts[i] = "{" + row[f.ID].(Record).text(st.FieldList) + "}"
-			continue
-		}
 		parts[i] = ValueText(row[f.ID])
 	}
 	return strings.Join(parts, "|")
@@ -93,6 +90,12 @@ func ValueText(v any) string {
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	case int64:
 		return strconv.FormatInt(v, 10)
+	case Record: // a struct
+		var parts []string
+		for _, id := range slices.Sorted(maps.Keys(v)) {
+			parts = append(parts, ValueText(v[id]))
+		}
+		return "{" + strings.Join(parts, "|") + "}"
 	}
 	return fmt.Sprint(v)
 }
