@@ -78,6 +78,7 @@ func (h *history) checkSteps(all []change, steps []modelStep, asked *iceberg.Sch
 			n++
 		}
 		want, got := h.expected(s, asked), h.paired(all[:n], msg)
+		h.checkRowIDs(all[:n], s, asked, msg)
 		all = all[n:]
 		if h.partition > 0 && h.raw.Meta(h.t).Version() >= 3 { // a pair by row id that is cut apart is DELETE and INSERT
 			require.Equal(h.t, signed(want), signed(got), "%s: seq %d ordinal %d", msg, s.seq, s.ordinal)
@@ -86,6 +87,28 @@ func (h *history) checkSteps(all []change, steps []modelStep, asked *iceberg.Sch
 		require.Equal(h.t, sorted(want), sorted(got), "%s: pairing at seq %d ordinal %d", msg, s.seq, s.ordinal)
 	}
 	require.Empty(h.t, all, "%s: changes of no step", msg)
+}
+
+// checkRowIDs: a removed row has the _row_id that it had before, an added one what it has now.
+func (h *history) checkRowIDs(cs []change, s modelStep, asked *iceberg.Schema, msg string) {
+	h.t.Helper()
+	if h.raw.Meta(h.t).Version() < 3 || len(cs) == 0 {
+		return
+	}
+	had, has := map[string]bool{}, map[string]bool{}
+	for _, r := range h.rows(s.from) {
+		had[fmt.Sprint(r.RowID, " ", r.Text(asked))] = true
+	}
+	for _, r := range h.rows(s.to) {
+		has[fmt.Sprint(r.RowID, " ", r.Text(asked))] = true
+	}
+	for _, c := range cs {
+		in := has
+		if isDelete(c.typ) {
+			in = had
+		}
+		require.True(h.t, in[fmt.Sprint(c.rowID, " ", c.row)], "%s: seq %d: %s %s has _row_id %d", msg, s.seq, c.typ, c.row, c.rowID)
+	}
 }
 
 // checkWarnings: each replace snapshot that is none is told once (L5).

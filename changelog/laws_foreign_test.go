@@ -248,3 +248,18 @@ func (h *history) mergeManifests() bool {
 	require.Len(h.t, h.rows(h.headOf(where)), len(live))
 	return h.done("%s: rewrite manifests", where)
 }
+
+// addAgain lists a file that is there already once more, as careless writers do: it stays one file.
+func (h *history) addAgain() bool {
+	where := h.where()
+	data, deletes := h.entries(where)
+	all := append(data, deletes...)
+	if len(all) == 0 {
+		return false
+	}
+	live := h.rows(h.headOf(where))
+	e := all[h.rng.IntN(len(all))]
+	h.commit(where, testkit.RawCommit{Op: table.OpAppend, Add: []testkit.RawFile{{DataFile: e.DataFile, Seq: e.Seq}}})
+	h.intended(where, live, nil, nil)
+	return h.done("%s: add a file that is there", where)
+}

@@ -35,7 +35,7 @@ func (h *history) op() bool {
 		func() bool { return h.mixed(live) },
 		h.compact, h.foreignAppend, h.foreignAppend, h.rollback,
 		h.equalityDelete, h.equalityDelete, h.positionDelete, h.positionDelete, h.foreignUpsert, h.insertAndDelete,
-		h.removeDelete, h.removeFile, h.rewrite, h.foreignCompact, h.foreignCompact, h.lyingReplace, h.mergeManifests,
+		h.removeDelete, h.removeFile, h.rewrite, h.foreignCompact, h.foreignCompact, h.lyingReplace, h.mergeManifests, h.addAgain,
 		h.evolve, h.evolve, h.repartition, h.upgrade, h.tag, h.fastForward,
 		func() bool { return h.rng.IntN(4) == 0 && h.truncate() },
 	}

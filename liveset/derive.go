@@ -118,12 +118,12 @@ func (c *Cache) derive(ctx context.Context, ref Ref, base *Set, snap *table.Snap
 	d := &derivation{c: c, ref: ref, base: base, out: &out, m: &matcher{c: c, ref: ref}, work: map[string]*rework{}}
 	var fresh, gone []iceberg.ManifestFile
 	for p, m := range list {
-		if _, ok := base.manifests[p]; !ok {
+		if was, ok := base.manifests[p]; !ok || manifestKey(was) != manifestKey(m) {
 			fresh = append(fresh, m)
 		}
 	}
 	for p, m := range base.manifests {
-		if _, ok := list[p]; !ok {
+		if is, ok := list[p]; !ok || manifestKey(is) != manifestKey(m) {
 			gone = append(gone, m)
 		}
 	}
@@ -159,77 +159,55 @@ func (c *Cache) manifestsOf(ctx context.Context, list []iceberg.ManifestFile) ([
 	return out, eg.Wait()
 }
 
-// files applies the data files that left and came. A file that a rewritten manifest carries over stays as it is.
+// files applies the data files that left and came. A file that a rewritten manifest carries over stays as it is, but for the row ids it may inherit now.
 func (d *derivation) files(went, came []*manifest) {
-	now := map[string]*File{}
-	for _, m := range came {
-		for _, f := range m.data {
-			now[f.Path] = f
+	old := func(path string) (*File, bool) {
+		if l := d.out.File(path); l != nil {
+			return l.File, true
 		}
+		return nil, false
 	}
-	for _, m := range went {
-		for _, f := range m.data {
-			if _, ok := now[f.Path]; ok {
-				continue
-			}
-			if old := d.out.File(f.Path); old != nil && old.File.same(f) {
-				d.out.dropFile(f.Path)
-				d.mark(f.Path)
-			}
-		}
-	}
-	for path, f := range now {
-		if old := d.out.File(path); old != nil {
-			if old.File.same(f) {
-				continue
-			}
+	var changed map[string]*File
+	changed, d.out.repeatedFiles = settle(went, came, func(m *manifest) []*File { return m.data }, old, d.out.repeatedFiles)
+	for path, f := range changed {
+		was := d.out.File(path)
+		switch {
+		case f == nil:
 			d.out.dropFile(path)
+			d.mark(path)
+		case was != nil && was.File.same(f):
+			if !equalInt(was.File.FirstRowID, f.FirstRowID) {
+				d.out.putFile(&LiveFile{File: f, Suppressed: was.Suppressed, pos: was.pos, eq: was.eq})
+			}
+		default:
+			d.out.dropFile(path)
+			d.out.putFile(newLive(f, nil, nil))
+			w := d.mark(path)
+			w.pos, w.eq = true, true
 		}
-		d.out.putFile(newLive(f, nil, nil))
-		w := d.mark(path)
-		w.pos, w.eq = true, true
 	}
 }
 
+func equalInt(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }
+
 // deletes applies the delete files that left and came, and marks the files they reach.
 func (d *derivation) deletes(ctx context.Context, went, came []*manifest) error {
-	now := map[string]*DeleteFile{}
-	for _, m := range came {
-		for _, x := range m.deletes {
-			now[x.key] = x
-		}
-	}
-	for _, m := range went {
-		for _, x := range m.deletes {
-			if y, ok := now[x.key]; ok && y.DataSeq == x.DataSeq {
-				continue
-			}
-			old, ok := d.out.dels.get(x.key)
-			if !ok {
-				continue
-			}
-			d.index(old, dropDel)
-			d.out.dels = d.out.dels.del(old.key)
-			if err := d.reach(ctx, old, false); err != nil {
-				return err
-			}
-		}
-	}
-	keys := make([]string, 0, len(now))
-	for k := range now {
+	var changed map[string]*DeleteFile
+	changed, d.out.repeatedDels = settle(went, came, func(m *manifest) []*DeleteFile { return m.deletes }, d.out.dels.get, d.out.repeatedDels)
+	keys := make([]string, 0, len(changed))
+	for k := range changed {
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)
+	for _, k := range keys { // all that left before any that came
+		if err := d.leave(ctx, k, changed[k]); err != nil {
+			return err
+		}
+	}
 	for _, k := range keys {
-		x := now[k]
-		if old, ok := d.out.dels.get(k); ok {
-			if old.DataSeq == x.DataSeq {
-				continue
-			}
-			d.index(old, dropDel)
-			if err := d.reach(ctx, old, false); err != nil {
-				return err
-			}
+		x := changed[k]
+		if old, ok := d.out.dels.get(k); x == nil || ok && old.same(x) {
+			continue
 		}
 		d.out.dels = d.out.dels.put(k, x)
 		d.index(x, addDel)
@@ -238,6 +216,17 @@ func (d *derivation) deletes(ctx context.Context, went, came []*manifest) error 
 		}
 	}
 	return nil
+}
+
+// leave takes out a delete file that is not there any more, or is another (next) now.
+func (d *derivation) leave(ctx context.Context, key string, next *DeleteFile) error {
+	old, ok := d.out.dels.get(key)
+	if !ok || next != nil && old.same(next) {
+		return nil
+	}
+	d.index(old, dropDel)
+	d.out.dels = d.out.dels.del(key)
+	return d.reach(ctx, old, false)
 }
 
 func (d *derivation) index(x *DeleteFile, apply func(*node[*delList], string, *DeleteFile) *node[*delList]) {

@@ -304,6 +304,7 @@ func (k *kit) vector(f iceberg.DataFile, positions []int64) iceberg.DataFile {
 type change struct {
 	add, del []iceberg.DataFile
 	remove   []string // paths, or path#offset of vectors
+	once     bool     // remove in the newest manifest alone that has an entry of them
 	seqs     map[string]int64
 	merge    bool // rewrite all manifests into one per content and spec
 }
@@ -335,8 +336,11 @@ func (k *kit) commit(c change) (int64, int64) {
 			m.entries, m.mf = k.manifest(id, m, nil, c.remove, c.seqs)
 		}
 	} else {
-		for _, m := range k.manifests {
-			if slices.ContainsFunc(m.entries, func(e *tentry) bool { return slices.Contains(c.remove, entryKey(e.df)) }) {
+		has := func(m *tmanifest) bool {
+			return slices.ContainsFunc(m.entries, func(e *tentry) bool { return slices.Contains(c.remove, entryKey(e.df)) })
+		}
+		for i, m := range k.manifests {
+			if has(m) && !(c.once && slices.ContainsFunc(k.manifests[i+1:], has)) {
 				m = &tmanifest{spec: m.spec, content: m.content, entries: m.entries}
 				m.entries, m.mf = k.manifest(id, m, nil, c.remove, c.seqs)
 			}

@@ -23,6 +23,9 @@ type Set struct {
 	byPart *node[*delList]    // partition → position deletes of the partition
 	equal  *node[*delList]    // partition, or global → equality deletes
 
+	repeatedFiles *node[*repeated[*File]]       // path → its entries, of paths that have several
+	repeatedDels  *node[*repeated[*DeleteFile]] // key → the same
+
 	manifests map[string]iceberg.ManifestFile
 
 	keyTrees *keyTrees // shared with the sets it was derived from and those derived from it

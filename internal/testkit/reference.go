@@ -61,18 +61,30 @@ type LiveRow struct {
 	RowID int64 // −1: it has none
 }
 
-// Entries are the live entries of a snapshot: data files and delete files.
+// Entries are the live entries of a snapshot, data files and delete files: the union over its manifests, each file once, as its newest entry has it.
 func (x *Reference) Entries(t testing.TB, meta icetable.Metadata, id int64) (data, deletes []Entry) {
 	t.Helper()
 	list, err := meta.SnapshotByID(id).Manifests(x.FS)
 	must(t, err)
+	var all []Entry
+	at := map[string]int{}
 	for _, m := range list {
 		for _, e := range x.manifest(t, m) {
-			if e.ContentType() == iceberg.EntryContentData {
-				data = append(data, e)
-			} else {
-				deletes = append(deletes, e)
+			i, again := at[e.Key()]
+			switch {
+			case !again:
+				at[e.Key()] = len(all)
+				all = append(all, e)
+			case e.FileSeq > all[i].FileSeq || e.FileSeq == all[i].FileSeq && e.Seq > all[i].Seq:
+				all[i] = e
 			}
+		}
+	}
+	for _, e := range all {
+		if e.ContentType() == iceberg.EntryContentData {
+			data = append(data, e)
+		} else {
+			deletes = append(deletes, e)
 		}
 	}
 	return data, deletes
