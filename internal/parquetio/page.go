@@ -125,7 +125,7 @@ func (r *Reader) dictOf(s *source, group, leaf int) (*dictionary, error) {
 	if h.typ != pageDictionary || h.encoding != encPlain && h.encoding != encPlainDict {
 		return nil, errEncoding
 	}
-	raw, err := inflate(chunk.Compression(), body, h.uncompressed)
+	raw, err := inflate(chunk.Compression(), body, nil, h.uncompressed)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,11 @@ func plainBytes(b []byte) (v, rest []byte, ok bool) {
 	return b[4 : 4+n], b[4+n:], true
 }
 
-func inflate(codec compress.Compression, src []byte, size int64) ([]byte, error) {
+// inflateSlack is what the zstd decoder wants behind its output to copy in whole blocks.
+const inflateSlack = 64
+
+// inflate decompresses src to size bytes, into dst when it has room. Uncompressed bytes are src itself.
+func inflate(codec compress.Compression, src, dst []byte, size int64) ([]byte, error) {
 	if codec == compress.Codecs.Uncompressed {
 		return src, nil
 	}
@@ -191,7 +195,10 @@ func inflate(codec compress.Compression, src []byte, size int64) ([]byte, error)
 	if size > maxPageBytes {
 		return nil, errHeader
 	}
-	out, err := compress.Decode(c, make([]byte, size), src)
+	if int64(cap(dst)) < size+inflateSlack {
+		dst = make([]byte, size+inflateSlack)
+	}
+	out, err := compress.Decode(c, dst[:size], src)
 	if err != nil {
 		return nil, fmt.Errorf("inflate page: %w", err)
 	}
@@ -216,33 +223,49 @@ type openPage struct {
 
 // openPage inflates the page in raw (header included).
 func (r *Reader) openPage(s *source, group, leaf int, raw []byte) (*openPage, error) {
-	chunk, err := r.meta.RowGroup(group).ColumnChunk(leaf)
-	if err != nil {
-		return nil, err
-	}
-	col := r.meta.Schema.Column(leaf)
 	h, body, err := parsePageHeader(raw)
 	if err != nil {
 		return nil, err
 	}
+	p := &openPage{}
+	_, err = r.inflatePage(s, group, leaf, h, body, nil, p)
+	return p, err
+}
+
+// inflatePage opens the data page of header h in p. The page may lie in dst, or in body when it is not compressed; the
+// buffer that was inflated into is returned for the next page.
+func (r *Reader) inflatePage(s *source, group, leaf int, h pageHeader, body, dst []byte, p *openPage) ([]byte, error) {
+	chunk, err := r.meta.RowGroup(group).ColumnChunk(leaf)
+	if err != nil {
+		return dst, err
+	}
 	s.c.Pages.Add(1)
-	p := &openPage{phys: col.PhysicalType(), width: physWidth(col.PhysicalType(), col.TypeLength()), values: int(h.values)}
-	optional := col.MaxDefinitionLevel() > 0
+	col := r.meta.Schema.Column(leaf)
+	*p = openPage{phys: col.PhysicalType(), width: physWidth(col.PhysicalType(), col.TypeLength()), values: int(h.values)}
+	optional, codec := col.MaxDefinitionLevel() > 0, chunk.Compression()
+	inflated := func(size int64) error {
+		out, err := inflate(codec, body, dst, size)
+		if err == nil && codec != compress.Codecs.Uncompressed {
+			dst = out
+		}
+		body = out
+		return err
+	}
 	switch h.typ {
 	case pageData:
-		if body, err = inflate(chunk.Compression(), body, h.uncompressed); err != nil {
-			return nil, err
+		if err := inflated(h.uncompressed); err != nil {
+			return dst, err
 		}
 		if optional {
 			if h.defEncoding != encRLE {
-				return nil, errEncoding
+				return dst, errEncoding
 			}
 			if len(body) < 4 {
-				return nil, errPageBody
+				return dst, errPageBody
 			}
 			n := binary.LittleEndian.Uint32(body)
 			if uint64(n) > uint64(len(body)-4) {
-				return nil, errPageBody
+				return dst, errPageBody
 			}
 			p.defs = &rle{b: body[4 : 4+n], width: 1}
 			body = body[4+n:]
@@ -250,38 +273,38 @@ func (r *Reader) openPage(s *source, group, leaf int, raw []byte) (*openPage, er
 	case pageDataV2:
 		levels := h.repLen + h.defLen
 		if levels > int64(len(body)) || levels > h.uncompressed {
-			return nil, errPageBody
+			return dst, errPageBody
 		}
 		if optional {
 			p.defs = &rle{b: body[h.repLen:levels], width: 1}
 		}
 		body = body[levels:]
 		if h.isCompressed {
-			if body, err = inflate(chunk.Compression(), body, h.uncompressed-levels); err != nil {
-				return nil, err
+			if err := inflated(h.uncompressed - levels); err != nil {
+				return dst, err
 			}
 		}
 	default:
-		return nil, errEncoding
+		return dst, errEncoding
 	}
 	switch h.encoding {
 	case encPlain:
 		p.plain = body
 	case encPlainDict, encRLEDictionary:
 		if p.dict, err = r.dictOf(s, group, leaf); err != nil {
-			return nil, err
+			return dst, err
 		}
 		if len(body) == 0 {
 			body = []byte{0}
 		}
 		if body[0] > 32 {
-			return nil, errPageBody
+			return dst, errPageBody
 		}
 		p.idx = rle{b: body[1:], width: int(body[0])}
 	default:
-		return nil, errEncoding
+		return dst, errEncoding
 	}
-	return p, nil
+	return dst, nil
 }
 
 // appendRow appends the value of the page's row-th row (never before the last one asked for) to v.

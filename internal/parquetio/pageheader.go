@@ -160,6 +160,15 @@ func (t *thrift) advance(n uint64) {
 
 // parsePageHeader reads the header at the start of b and returns the body that follows it.
 func parsePageHeader(b []byte) (h pageHeader, body []byte, err error) {
+	h, size, err := parseHeader(b)
+	if err != nil || h.compressed > int64(len(b)-size) {
+		return h, nil, errHeader
+	}
+	return h, b[size : size+int(h.compressed)], nil
+}
+
+// parseHeader reads the header at the start of b and returns its length.
+func parseHeader(b []byte) (h pageHeader, size int, err error) {
 	t := &thrift{b: b}
 	h.isCompressed = defaultCompressed
 	h.typ = -1
@@ -180,10 +189,10 @@ func parsePageHeader(b []byte) (h pageHeader, body []byte, err error) {
 		return true
 	})
 	if t.bad || h.uncompressed < 0 || h.compressed < 0 || h.values < 0 || h.defLen < 0 || h.repLen < 0 ||
-		h.uncompressed > maxPageBytes || h.compressed > int64(len(b)-t.at) {
-		return h, nil, errHeader
+		h.uncompressed > maxPageBytes {
+		return h, 0, errHeader
 	}
-	return h, b[t.at : t.at+int(h.compressed)], nil
+	return h, t.at, nil
 }
 
 // dataField takes a field of a DataPageHeader (5), DictionaryPageHeader (7) or DataPageHeaderV2 (8).

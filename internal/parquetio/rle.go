@@ -100,3 +100,73 @@ func unpack(b []byte, bit, width int) (uint32, bool) {
 	}
 	return uint32(v >> (bit % 8) & (1<<width - 1)), true
 }
+
+// same is the next run of equal values, of at most limit of them.
+func (r *rle) same(limit int) (value uint32, n int, ok bool) {
+	for r.left == 0 {
+		if !r.run() {
+			return 0, 0, false
+		}
+	}
+	limit = min(limit, r.left)
+	if r.pack == nil {
+		r.left -= limit
+		return r.value, limit, true
+	}
+	if value, ok = r.next(); !ok {
+		return 0, 0, false
+	}
+	for n = 1; n < limit; n++ {
+		v, ok := unpack(r.pack, r.bit, r.width)
+		if !ok {
+			return 0, 0, false
+		}
+		if v != value {
+			break
+		}
+		r.left--
+		r.bit += r.width
+	}
+	return value, n, true
+}
+
+// read fills out with the next values.
+func (r *rle) read(out []uint32) bool {
+	for len(out) > 0 {
+		if r.left == 0 {
+			if !r.run() {
+				return false
+			}
+			continue
+		}
+		k := min(len(out), r.left)
+		switch {
+		case r.pack == nil:
+			for i := range out[:k] {
+				out[i] = r.value
+			}
+		case r.bit+k*r.width > 8*len(r.pack):
+			return false
+		default:
+			unpackAll(out[:k], r.pack, r.bit, r.width)
+			r.bit += k * r.width
+		}
+		out = out[k:]
+		r.left -= k
+	}
+	return true
+}
+
+// unpackAll reads len(out) values of width bits (≤ 32) from a bit offset on, which b is long enough for.
+func unpackAll(out []uint32, b []byte, bit, width int) {
+	mask := uint64(1)<<width - 1
+	for i := range out {
+		at := bit / 8
+		if at+8 > len(b) {
+			out[i], _ = unpack(b, bit, width)
+		} else {
+			out[i] = uint32(binary.LittleEndian.Uint64(b[at:]) >> (bit % 8) & mask)
+		}
+		bit += width
+	}
+}

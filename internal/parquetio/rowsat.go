@@ -233,16 +233,6 @@ func (r *Reader) gatherStream(s *source, g int, c *planColumn, v *vector, positi
 	return nil
 }
 
-type skipper interface{ Skip(int64) (int64, error) }
-
-func skipRows(rd file.ColumnChunkReader, n int64) error {
-	if n <= 0 {
-		return nil
-	}
-	_, err := rd.(skipper).Skip(n)
-	return err
-}
-
 // open is an arrow-go reader over the cached footer.
 func (r *Reader) open(s *source) (*file.Reader, error) {
 	return file.NewParquetReader(s, file.WithMetadata(r.meta), file.WithReadProps(scanProperties()))

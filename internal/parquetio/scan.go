@@ -2,6 +2,7 @@ package parquetio
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"runtime"
@@ -10,7 +11,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/iceberg-go"
 	"golang.org/x/sync/errgroup"
 )
@@ -93,12 +93,11 @@ func (r *Reader) scanSparse(ctx context.Context, p *plan, o ReadOptions, yield f
 type groupScan struct {
 	r       *Reader
 	p       *plan
-	streams []*columnStream
+	columns []groupColumn // of p.flat
 	nested  arrow.RecordBatch
 	src     *source
 	group   int
 	at      int64 // next row of the group
-	read    int64 // where the streams stand; rows between read and at are passed over when more are read
 	rows    int64
 }
 
@@ -109,7 +108,7 @@ func (r *Reader) scanGroup(ctx context.Context, p *plan, o ReadOptions, g int, y
 	}
 	gs := &groupScan{r: r, p: p, src: r.source(ctx), group: g, rows: rows}
 	defer gs.close()
-	if err := gs.open(ctx, g); err != nil {
+	if err := gs.open(ctx, o); err != nil {
 		yield(nil, r.damaged(err))
 		return false
 	}
@@ -121,10 +120,7 @@ func (r *Reader) scanGroup(ctx context.Context, p *plan, o ReadOptions, g int, y
 			gs.at += int64(n)
 			continue
 		}
-		rec, err := gs.next(ctx, n)
-		if err == nil && !all {
-			rec, err = filtered(ctx, rec, keep)
-		}
+		rec, err := gs.next(ctx, n, keep, all)
 		if err != nil {
 			yield(nil, r.damaged(err))
 			return false
@@ -183,11 +179,6 @@ func positionsOf(from int64, n int, keep []uint32, all bool) []uint32 {
 	return keep
 }
 
-func filtered(ctx context.Context, rec arrow.RecordBatch, keep []uint32) (arrow.RecordBatch, error) {
-	defer rec.Release()
-	return take(ctx, rec, keep)
-}
-
 // withPositions appends the _pos column and releases rec.
 func withPositions(rec arrow.RecordBatch, positions []uint32) arrow.RecordBatch {
 	defer rec.Release()
@@ -215,73 +206,54 @@ func AppendColumn(rec arrow.RecordBatch, f arrow.Field, col arrow.Array) arrow.R
 	return array.NewRecordBatch(arrow.NewSchema(fields, nil), cols, rec.NumRows())
 }
 
-func (gs *groupScan) open(ctx context.Context, g int) (err error) {
+func (gs *groupScan) open(ctx context.Context, o ReadOptions) (err error) {
 	defer gs.r.guard(&err)
-	pq, err := gs.r.open(gs.src)
-	if err != nil {
-		return err
+	last := gs.rows - 1
+	if o.Positions != nil {
+		// Intersects the group, as the caller has checked.
+		last = int64(lastBelow(o.Positions, gs.r.starts[gs.group+1])) - gs.r.starts[gs.group]
 	}
 	for _, i := range gs.p.flat {
 		c := &gs.p.cols[i]
-		rd, err := pq.RowGroup(g).Column(c.leaf)
-		if err != nil {
+		col := groupColumn{leaf: c.leaf, conv: &c.conv}
+		if col.chunk, err = gs.r.openChunk(gs.src, gs.group, c.leaf, last); err != nil && !errors.Is(err, errEncoding) {
 			return err
 		}
-		gs.streams = append(gs.streams, newColumnStream(rd, &c.conv))
+		gs.columns = append(gs.columns, col)
 	}
 	if gs.p.nested != nil {
-		gs.nested, err = gs.r.readNested(ctx, gs.src, gs.p.nested, g)
+		gs.nested, err = gs.r.readNested(ctx, gs.src, gs.p.nested, gs.group)
+		return err
 	}
-	return err
+	return nil
+}
+
+// lastBelow is the largest element below limit; there is one.
+func lastBelow(b *roaring.Bitmap, limit int64) uint32 {
+	v, _ := b.Select(uint32(b.Rank(uint32(limit-1)) - 1))
+	return v
 }
 
 func (gs *groupScan) close() {
-	for _, s := range gs.streams {
-		_ = s.rd.Close()
+	for _, c := range gs.columns {
+		if c.stream != nil {
+			_ = c.stream.rd.Close()
+		}
 	}
 	if gs.nested != nil {
 		gs.nested.Release()
 	}
 }
 
-// seekGap is from how many bytes on a gap is passed by the offset index instead of page by page: a seek reads a buffer
-// anew, the other way inflates every page.
-const seekGap = 64 << 10
-
-// pass moves a column's stream over the rows that nobody wanted.
-func (gs *groupScan) pass(rd file.ColumnChunkReader, leaf int) error {
-	gap := gs.at - gs.read
-	if gap == 0 {
-		return nil
-	}
-	pages, err := gs.r.pagesOf(gs.src, gs.group, leaf)
-	if err != nil || pages == nil || pages[pageOf(pages, gs.at)].offset-pages[pageOf(pages, gs.read)].offset < seekGap {
-		return skipRows(rd, gap)
-	}
-	// The dictionary page is read with the first page; a seek behind it would miss it.
-	if !rd.HasNext() {
-		return rd.Err()
-	}
-	return rd.SeekToRow(gs.at)
-}
-
-// next decodes the next n rows, flat columns in parallel.
-func (gs *groupScan) next(ctx context.Context, n int) (rec arrow.RecordBatch, err error) {
+// next decodes the next n rows, or those of them that keep names, flat columns in parallel.
+func (gs *groupScan) next(ctx context.Context, n int, keep []uint32, all bool) (rec arrow.RecordBatch, err error) {
 	cols := make([]arrow.Array, len(gs.p.cols))
 	defer releaseAll(cols)
 	decode := func(k int) (err error) {
 		defer gs.r.guard(&err)
 		i := gs.p.flat[k]
-		v := newVector(&gs.p.cols[i].conv, n)
-		if err := gs.pass(gs.streams[k].rd, gs.p.cols[i].leaf); err != nil {
-			return err
-		}
-		if err := gs.streams[k].read(v, n); err != nil {
-			return err
-		}
-		gs.src.c.Rows.Add(int64(n))
-		cols[i] = v.array(gs.p.arrow.Field(i).Type)
-		return nil
+		cols[i], err = gs.columns[k].read(ctx, gs, gs.p.arrow.Field(i).Type, n, keep, all)
+		return err
 	}
 	if len(gs.p.flat) == 1 || n <= 1024 { // a few rows are decoded sooner than they are handed over
 		for k := 0; k < len(gs.p.flat) && err == nil; k++ {
@@ -298,16 +270,21 @@ func (gs *groupScan) next(ctx context.Context, n int) (rec arrow.RecordBatch, er
 	if err != nil {
 		return nil, err
 	}
-	gs.read = gs.at + int64(n)
 	defer gs.r.guard(&err)
+	rows := n
+	if !all {
+		rows = len(keep)
+	}
 	for i := range gs.p.cols {
 		c, dt := &gs.p.cols[i], gs.p.arrow.Field(i).Type
 		switch c.from {
 		case fromNowhere:
-			cols[i], err = c.absent(ctx, dt, n)
+			cols[i], err = c.absent(ctx, dt, rows)
 		case fromNested:
 			part := array.NewSlice(gs.nested.Column(c.nth), gs.at, gs.at+int64(n))
-			cols[i], err = asType(part, dt)
+			if cols[i], err = asType(part, dt); err == nil && !all {
+				cols[i], err = kept(ctx, cols[i], keep)
+			}
 			part.Release()
 		}
 		if err != nil {
@@ -315,5 +292,13 @@ func (gs *groupScan) next(ctx context.Context, n int) (rec arrow.RecordBatch, er
 		}
 	}
 	gs.at += int64(n)
-	return array.NewRecordBatch(gs.p.arrow, cols, int64(n)), nil
+	return array.NewRecordBatch(gs.p.arrow, cols, int64(rows)), nil
+}
+
+// kept is the rows of a that keep names. It releases a.
+func kept(ctx context.Context, a arrow.Array, keep []uint32) (arrow.Array, error) {
+	defer a.Release()
+	at := uint32Array(keep)
+	defer at.Release()
+	return takeArray(ctx, a, at)
 }
