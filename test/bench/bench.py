@@ -45,6 +45,7 @@ class Workshop:
 
     def __init__(self, folder, scale, flights):
         self.folder, self.scale, self.flights = folder, scale, flights
+        self.foreign = folder / "foreign"  # tables of other writers
         self.made = set()
         self.duck = duck()
         self.postgres = self.skade = None
@@ -104,7 +105,7 @@ The whole run took {took:.0f} s; the server's peak resident memory was {peak} Mi
 
 {table}
 
-Not measured here: P3, P5, P12, P14, and of P4 the equality deletes, which SQL cannot write. `go test -bench . ./lookup ./changelog
+Not measured here: P3, P5, P12, P14. `go test -bench . ./lookup ./changelog
 ./liveset ./engine/duck` measures parts of them in process. That a large result streams in bounded memory (P13) is a test, `TestLargeResultStreams`.
 """
 

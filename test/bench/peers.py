@@ -29,7 +29,7 @@ class Gateway:
         binary = os.environ.get("SKADE_PG_BIN", ROOT / "bin" / "skade-pg")
         self.version = subprocess.run([binary, "version"], capture_output=True, text=True).stdout.strip().splitlines()[0]
         self.http = f"http://127.0.0.1:{free_port()}"
-        self.process = subprocess.Popen([binary, "serve", "--data", self.data, "--listen", "127.0.0.1:0", "--http", self.http[7:]],
+        self.process = subprocess.Popen([binary, "serve", "--data", self.data, "--listen", "127.0.0.1:0", "--http", self.http[7:], "--allow-root", folder],
                                         stdout=subprocess.PIPE, stderr=self.log, text=True)
         self.url = re.search(r"postgres://\S+", self.process.stdout.readline()).group(0)
         self.db = psycopg.connect(self.url, autocommit=True)
