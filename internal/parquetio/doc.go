@@ -20,7 +20,8 @@
 // A [Reader] is a file's footer and is shared by goroutines. Columns are mapped by field id: renamed,
 // promoted (int → long, float → double, decimal precision, date → timestamp), defaulted (initial-default), or NULL when the
 // file lacks them. Files without field ids are mapped through the table's name mapping, else ErrNoFieldIDs.
-// RowsAt reads only the pages that hold the asked positions, adjacent ones in one read.
+// A scan decodes PLAIN and dictionary pages itself, in bulk, and only the pages that hold rows asked for; columns of other
+// encodings go through arrow-go. RowsAt reads only the pages that hold the asked positions, adjacent ones in one read.
 //
 // # Invariants
 //
