@@ -66,8 +66,8 @@ func (s *session) planOf(ctx context.Context, b binding, u *pgsql.Explain, w pgw
 		root["Relation Name"] = name
 		ex.lines = append(ex.lines, "Key Lookup on "+name)
 	} else {
-		r, err := s.openSources(ctx, q, b.args, nil, nil)
-		if err != nil {
+		r := &rendered{plan: true}
+		if err := s.openInto(ctx, r, q, b.args, nil, nil); err != nil {
 			return nil, err
 		}
 		defer r.release()
@@ -171,7 +171,7 @@ func (s *session) runForExplain(ctx context.Context, b binding, w pgwire.Writer)
 func (s *session) explainFunction(ctx context.Context, use *pgsql.RelUse, args []value) ([]string, map[string]any, error) {
 	node := map[string]any{"Node Type": "Function Scan", "Function Name": use.Func.Name}
 	h := use.Relation.Handle.(*handle)
-	if h.function.Plan == nil {
+	if h.function.Plan == nil || use.Driver > 0 { // nothing ran that tells what a driven call is about
 		return nil, node, nil
 	}
 	vals, err := s.evaluate(ctx, use.Args, args)

@@ -178,13 +178,34 @@ func (s *session) callForRow(name string, vals []*sqlfuncs.Value) (*sqlfuncs.Val
 		if f.Name != name || len(f.Args) != len(vals) || !f.perRow {
 			continue
 		}
-		for i, v := range vals {
-			if v.Null && f.Strict {
-				return &sqlfuncs.Value{OID: f.Returns, Null: true}, nil
-			}
-			v.OID = f.Args[i].OID
+		if null := typeCall(&f.Function, vals); null {
+			return &sqlfuncs.Value{OID: f.Returns, Null: true}, nil
 		}
 		return f.call(ctx, s, vals)
 	}
+	for _, f := range sqlfuncs.Functions() {
+		if f.Name != name || len(f.Args) != len(vals) || !f.PerRow {
+			continue
+		}
+		if null := typeCall(f, vals); null {
+			return &sqlfuncs.Value{OID: f.Returns, Null: true}, nil
+		}
+		v, err := f.Call(ctx, s.env(ctx), vals)
+		if err != nil {
+			return nil, s.sqlError(ctx, err)
+		}
+		return v, nil
+	}
 	return nil, pgerr.Newf(pgerr.UndefinedFunction, "function %s does not exist", name)
+}
+
+// typeCall gives the arguments of a call, which come as text, the types they are declared with; null says that the call is NULL.
+func typeCall(f *sqlfuncs.Function, vals []*sqlfuncs.Value) (null bool) {
+	for i, v := range vals {
+		null = null || v.Null && f.Strict
+		if v.OID = f.Args[i].OID; v.OID == pgtype.Any {
+			v.OID = pgtype.Text
+		}
+	}
+	return null
 }

@@ -242,13 +242,17 @@ func (d *duckRows) spoolInto(ctx context.Context, sp *spool, from int) error {
 // spooled adds the rows of parts to those that are given to a query's sources.
 func (b binding) spooled(q *pgsql.Query, rows given) given {
 	for i, use := range q.Relations {
-		if use.Relation.Kind != pgsql.Spooled || b.parts == nil {
+		part := use.Driver - 1
+		if use.Relation.Kind == pgsql.Spooled {
+			part = use.Relation.Handle.(int)
+		}
+		if part < 0 || b.parts == nil {
 			continue
 		}
 		if rows == nil {
 			rows = given{}
 		}
-		if sp := b.parts[use.Relation.Handle.(int)]; sp != nil {
+		if sp := b.parts[part]; sp != nil {
 			rows[i] = sp.source()
 		}
 	}

@@ -285,7 +285,7 @@ func (r *resolver) Functions(schema, name string) []pgsql.EngineFunc {
 }
 
 func engineFunc(schema string, f *sqlfuncs.Function) pgsql.EngineFunc {
-	ef := pgsql.EngineFunc{Schema: schema, Name: f.Name, Defaults: f.Defaults(), Ret: f.Returns, SetOf: f.SetOf, Strict: f.Strict}
+	ef := pgsql.EngineFunc{Schema: schema, Name: f.Name, Defaults: f.Defaults(), Ret: f.Returns, SetOf: f.SetOf, Strict: f.Strict, PerRow: f.PerRow}
 	for _, a := range f.Args {
 		ef.Args = append(ef.Args, a.OID)
 		ef.ArgNames = append(ef.ArgNames, a.Name)

@@ -29,7 +29,9 @@ type rendered struct {
 	files []string
 	// posFiles are those of each source with Position, by source number.
 	posFiles map[int][]string
-	// planned counts for EXPLAIN.
+	// plan says that nothing is to run: a call that changes something is not opened.
+	plan bool
+	// scans count for EXPLAIN.
 	scans    []scanPlan
 	releases []func()
 	warnings []func() []string
@@ -69,17 +71,21 @@ func (s *session) render(ctx context.Context, q *pgsql.Query, args []value, rows
 // openSources opens the sources of a query; those in locked show the rows that were locked.
 func (s *session) openSources(ctx context.Context, q *pgsql.Query, args []value, rows given, locked lockedRows) (*rendered, error) {
 	r := &rendered{}
+	return r, s.openInto(ctx, r, q, args, rows, locked)
+}
+
+func (s *session) openInto(ctx context.Context, r *rendered, q *pgsql.Query, args []value, rows given, locked lockedRows) error {
 	items := make([]string, len(q.Relations))
 	for i, use := range q.Relations {
 		item, err := s.source(ctx, r, i, use, args, rows, locked[i])
 		if err != nil {
 			r.release()
-			return nil, err
+			return err
 		}
 		items[i] = item
 	}
 	r.sql = q.Render(func(i int, _ *pgsql.RelUse) string { return items[i] })
-	return r, nil
+	return nil
 }
 
 func (s *session) source(ctx context.Context, r *rendered, i int, use *pgsql.RelUse, args []value, rows given, only fileRows) (string, error) {
@@ -110,7 +116,14 @@ func (s *session) source(ctx context.Context, r *rendered, i int, use *pgsql.Rel
 		}
 		return item, err
 	case pgsql.Function:
-		return s.functionItem(ctx, r, use, h, args)
+		if use.Driver > 0 {
+			return s.drivenItem(ctx, r, use, h, args, rows[i])
+		}
+		vals, err := s.evaluate(ctx, use.Args, args)
+		if err != nil {
+			return "", err
+		}
+		return s.functionItem(ctx, r, use, h, vals, args)
 	case pgsql.System:
 		return s.systemItem(ctx, r, use, h, args)
 	}
@@ -231,31 +244,6 @@ func isNested(t iceberg.Type) bool {
 }
 
 func quoteIdent(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
-
-func (s *session) functionItem(ctx context.Context, r *rendered, use *pgsql.RelUse, h *handle, args []value) (string, error) {
-	env := s.env(ctx)
-	vals, err := s.evaluate(ctx, use.Args, args)
-	if err != nil {
-		return "", err
-	}
-	s.noteReadOf(ctx, h)
-	if h.function.Name == sqlfuncs.TableAt {
-		st, err := sqlfuncs.TableStateAt(ctx, env, h.table, vals[1])
-		if err != nil {
-			return "", err
-		}
-		at := &pinnedState{metadata: st.Metadata, snapshot: st.Snapshot, schema: h.shape.Table}
-		return s.tableItem(ctx, r, use, h.table, at, args, nil)
-	}
-	rows, err := h.function.Open(ctx, env, h.shape, vals)
-	if err != nil {
-		return "", err
-	}
-	if rows.Warnings != nil {
-		r.warnings = append(r.warnings, rows.Warnings)
-	}
-	return s.relationItem(r, use, rows.Schema, rows.N, opener(rows))
-}
 
 // pinnedState is a table at a bound.
 type pinnedState struct {

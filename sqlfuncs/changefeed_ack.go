@@ -21,7 +21,7 @@ var changefeedAck = &Function{
 		{Name: "window_id", OID: pgtype.Int8},
 		{Name: "lease_token", OID: pgtype.Text},
 	},
-	Returns: pgtype.Int8, Strict: true, Volatile: true,
+	Returns: pgtype.Int8, Strict: true, Volatile: true, PerRow: true,
 	Doc:  "Acknowledges a window of a durable feed, atomically with the transaction's writes.",
 	Call: ackFeed,
 }

@@ -27,7 +27,7 @@ var changefeedCreate = &Function{
 		{Name: "max_pin", OID: pgtype.Interval, Default: "'7 days'"},
 		{Name: "shards", OID: pgtype.Int4, Default: "1"},
 	},
-	Returns: pgtype.Int8, Volatile: true,
+	Returns: pgtype.Int8, Volatile: true, PerRow: true,
 	Doc:  "Creates a durable feed of some tables' commits, or of all; returns the seq behind which it begins.",
 	Call: createFeed,
 }

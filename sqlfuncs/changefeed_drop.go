@@ -11,7 +11,7 @@ import (
 // changefeedDrop is changefeed_drop(name): the feed, its positions and its pins go, at once. Error: 42704 no such feed.
 var changefeedDrop = &Function{
 	Name: "changefeed_drop", Args: []Arg{{Name: "name", OID: pgtype.Text}},
-	Returns: pgtype.Void, Strict: true, Volatile: true,
+	Returns: pgtype.Void, Strict: true, Volatile: true, PerRow: true,
 	Doc: "Drops a durable feed.",
 	Call: func(ctx context.Context, env *Env, args []*Value) (*Value, error) {
 		if err := env.Writable("changefeed_drop()"); err != nil {

@@ -18,7 +18,7 @@ var changefeedSeek = &Function{
 		{Name: "name", OID: pgtype.Text},
 		{Name: "position", OID: pgtype.Any},
 	},
-	Returns: pgtype.Int8, Strict: true, Volatile: true,
+	Returns: pgtype.Int8, Strict: true, Volatile: true, PerRow: true,
 	Doc: "Moves a durable feed to a place of the commit log.",
 	Call: func(ctx context.Context, env *Env, args []*Value) (*Value, error) {
 		if err := env.Writable("changefeed_seek()"); err != nil {

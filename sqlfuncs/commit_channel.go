@@ -18,7 +18,7 @@ func ChannelOf(key catalog.TableKey) string {
 
 // commitChannel is commit_channel(tbl): the name to LISTEN on for one table's commits.
 var commitChannel = &Function{
-	Name: "commit_channel", Args: []Arg{{Name: "tbl", OID: pgtype.Text}}, Returns: pgtype.Text, Strict: true,
+	Name: "commit_channel", Args: []Arg{{Name: "tbl", OID: pgtype.Text}}, Returns: pgtype.Text, Strict: true, PerRow: true,
 	Doc: "The channel on which the commits of one table are notified; it stays when the table is renamed.",
 	Call: func(ctx context.Context, env *Env, args []*Value) (*Value, error) {
 		ident, err := tableArg(env, "commit_channel", args)

@@ -127,6 +127,8 @@ type Function struct {
 	Strict  bool
 	// Volatile functions change something.
 	Volatile bool
+	// PerRow functions take values of rows, too, and are then called while the query runs.
+	PerRow bool
 	// Doc is one sentence, shown by \df+.
 	Doc string
 	// Describe gives the columns of a call: args has one entry per declared argument, nil where left out or not known before execution.

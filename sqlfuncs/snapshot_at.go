@@ -11,7 +11,7 @@ import (
 var snapshotAt = &Function{
 	Name:    "snapshot_at",
 	Args:    []Arg{{Name: "tbl", OID: pgtype.Text}, {Name: "ts", OID: pgtype.Any}},
-	Returns: pgtype.Int8, Strict: true,
+	Returns: pgtype.Int8, Strict: true, PerRow: true,
 	Doc: "The id of the snapshot of a table that was current at an instant (or at any other bound).",
 	Call: func(ctx context.Context, env *Env, args []*Value) (*Value, error) {
 		ident, err := tableArg(env, "snapshot_at", args)

@@ -82,7 +82,7 @@ func (r *relEntry) column(col int) *RelColumn { return &r.use.Relation.Columns[c
 func Analyze(stmt *Stmt, r Resolver, paramOIDs []uint32) (q *Query, err error) {
 	az := newAnalyzer(stmt.src, r, paramOIDs)
 	defer az.rescue(&err)
-	az.top, az.spool = needsSpool(stmt.Node)
+	az.top, az.spool = az.needsSpool(stmt.Node)
 	switch stmt.Kind {
 	case Refused:
 		return nil, refusedError(stmt)

@@ -75,6 +75,8 @@ type expr struct {
 	cmp *comparison
 	// window expressions, for the checks of what may be inside
 	srf *srfCall
+	// part marks a column of the rows that drive a call.
+	part *pendingPart
 }
 
 // comparison remembers left op right before it became text.

@@ -23,6 +23,7 @@ type fromItem struct {
 // fromClause analyses FROM: items from left to right, each seeing those before it laterally.
 func (s *scope) fromClause(nodes []*pg_query.Node) []*fromItem {
 	var items []*fromItem
+	s.drivers = s.az.driversIn(nodes)
 	for _, n := range nodes {
 		it := s.fromNode(n)
 		s.checkAliases(s.ns, it.ns)
@@ -54,9 +55,14 @@ func (s *scope) checkAliases(have, add []*nsItem) {
 func (s *scope) fromNode(n *pg_query.Node) *fromItem {
 	s.az.deeper()
 	defer s.az.shallower()
+	if it := s.spooledLeaf(n); it != nil {
+		return it
+	}
 	switch x := n.GetNode().(type) {
 	case *pg_query.Node_RangeVar:
-		return s.rangeVar(x.RangeVar)
+		it := s.rangeVar(x.RangeVar)
+		it.ns[0].source = n
+		return it
 	case *pg_query.Node_RangeSubselect:
 		return s.rangeSubselect(x.RangeSubselect)
 	case *pg_query.Node_RangeFunction:
@@ -201,6 +207,9 @@ func (s *scope) cteItem(c *cteEntry, name string, colnames []string, v *pg_query
 		c.used++
 		return s.spooledItem(c, name, colnames, v)
 	}
+	if c.rel != nil {
+		return s.relItem(c.rel, name, colnames, -1)
+	}
 	if c.cols == nil {
 		s.az.fail(pgerr.FeatureNotSupported, v.Location, "recursive reference to query %q must not appear within its non-recursive term", c.name)
 	}
@@ -275,7 +284,7 @@ func (az *analyzer) openParen(n *pg_query.Node) int32 {
 func (s *scope) subScope(lateral bool) *scope {
 	p := &scope{az: s.az, parent: s.parent, ctes: s.ctes}
 	if lateral {
-		p.ns = s.ns
+		p.ns, p.where = s.ns, s.where
 	}
 	// References to p's items are outer references of the subquery that belong to s.
 	p.forward = s

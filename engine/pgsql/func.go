@@ -474,8 +474,12 @@ const RowCall = "skade_call"
 func (s *scope) rowCall(c *funcCallInfo) *expr {
 	s.az.volatile = true
 	args := []*expr{s.az.sessionValue(BackendPID, pgtype.Int4)}
-	list := make([]string, len(c.args))
-	for i, a := range c.args {
+	list := make([]string, len(c.proc.engine.Args))
+	for i := range list {
+		a := &expr{kind: kConst, typ: pgtype.Text, mod: -1, null: true, loc: -1} // left out
+		if i < len(c.args) && c.args[i] != nil {
+			a = c.args[i]
+		}
 		args = append(args, s.coerceTo(a, pgtype.Text, -1, explicitCoercion, ""))
 		list[i] = "$" + strconv.Itoa(i+2)
 	}

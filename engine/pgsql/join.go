@@ -51,6 +51,9 @@ func (s *scope) joinExpr(j *pg_query.JoinExpr) *fromItem {
 	if word == "" {
 		s.az.unsupported(-1, "this join type")
 	}
+	for _, x := range nullable(j.Jointype, left, right) {
+		x.source = nil
+	}
 	out.ns = s.joinNames(j, join, left, right)
 	out.write = func(b *strings.Builder) {
 		b.WriteString("(")
@@ -71,6 +74,19 @@ func (s *scope) joinExpr(j *pg_query.JoinExpr) *fromItem {
 		b.WriteString(")")
 	}
 	return out
+}
+
+// nullable are the items that a join shows as NULLs where they have no row.
+func nullable(t pg_query.JoinType, left, right *fromItem) []*nsItem {
+	switch t {
+	case pg_query.JoinType_JOIN_LEFT:
+		return right.ns
+	case pg_query.JoinType_JOIN_RIGHT:
+		return left.ns
+	case pg_query.JoinType_JOIN_FULL:
+		return append(append([]*nsItem(nil), left.ns...), right.ns...)
+	}
+	return nil
 }
 
 var joinWords = map[pg_query.JoinType]string{

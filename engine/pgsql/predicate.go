@@ -132,7 +132,7 @@ func (az *analyzer) pointLookup(n *selNode, q *Query) *KeyEquality {
 	r := n.from[0].rels[0]
 	switch {
 	case r.use.Relation.Kind == Table && r.use.Func == nil:
-	case r.use.Func != nil && r.use.Func.Name == "table_at" && len(r.use.Args) == 2:
+	case r.use.Func != nil && r.use.Func.Name == "table_at" && len(r.use.Args) == 2 && r.use.Driver == 0:
 	default:
 		return nil
 	}
@@ -160,7 +160,7 @@ func (az *analyzer) lookupCall(n *selNode) *DirectCall {
 		return nil
 	}
 	r := n.from[0].rels[0]
-	if r.use.Func == nil || r.use.Func.Name != "lookup" {
+	if r.use.Func == nil || r.use.Func.Name != "lookup" || r.use.Driver > 0 {
 		return nil
 	}
 	d := &DirectCall{Rel: r.index}

@@ -163,6 +163,10 @@ type RelUse struct {
 	// Func and Args are set when the source is a call of a SetOf EngineFunc.
 	Func *EngineFunc
 	Args []*Arg
+	// Driver, when not 0, is the number + 1 of the part of Query.Parts that gives the values of driven arguments: the source is the rows of
+	// one call for each row of that part. Numbered sources have the row's number (from 1) as their last column.
+	Driver   int
+	Numbered bool
 	// Loc is the position (1-based, characters) of the source in the query string.
 	Loc int
 }
@@ -190,6 +194,9 @@ type Arg struct {
 	Binds []Bind
 	// Draws is the OID of the sequence whose next value this is, 0 for every other value.
 	Draws uint32
+	// Driven arguments are the value of Column of the part that drives the call, before a cast to Type.
+	Driven bool
+	Column int
 	// Row holds the fields of ROW(…) and Array the elements of ARRAY[…], when every one of them is an Arg.
 	Row   []*Arg
 	Array []*Arg

@@ -33,6 +33,9 @@ type scope struct {
 	columnless string
 	// hidden are items that exist but cannot be named here, for hints.
 	hidden []*nsItem
+	// where is the level's WHERE, and drivers what the driven calls in its FROM take their arguments from.
+	where   *pg_query.Node
+	drivers *drivers
 }
 
 // nsItem is a FROM item as names see it.
@@ -44,6 +47,9 @@ type nsItem struct {
 	// lateralOnly items are visible only inside LATERAL; lateralOK says whether a reference is valid there.
 	lateralOnly, lateralOK bool
 	rel                    *relEntry
+	// source is the item as it can be read once more, by itself; part is the part that it names, if it does. nil: it cannot.
+	source *pg_query.Node
+	part   *cteEntry
 	// function marks a single-column function, whose name is also its column's.
 	scalarFunc bool
 }
@@ -64,6 +70,8 @@ type cteEntry struct {
 	// part is set for a CTE that runs by itself; silent is one without RETURNING.
 	part   *pendingPart
 	silent bool
+	// rel is set for the results of driven calls.
+	rel *relEntry
 }
 
 // reference copies a column's expression for one mention of it.

@@ -212,6 +212,7 @@ func (az *analyzer) selectBody(sel *pg_query.SelectStmt, s *scope) *selNode {
 }
 
 func (az *analyzer) plainBody(n *selNode, sel *pg_query.SelectStmt, s *scope) {
+	s.where = sel.WhereClause
 	n.from = s.fromClause(sel.FromClause)
 	for _, w := range sel.WindowClause {
 		s.namedWindow(w.GetWindowDef())

@@ -166,7 +166,7 @@ func (az *analyzer) declare(stmt *Stmt, d *pg_query.DeclareCursorStmt) *Declare 
 	if out.Query.Kind != Select {
 		panic(refusedError(out.Query))
 	}
-	if _, changes := needsSpool(out.Query.Node); changes {
+	if _, changes := az.needsSpool(out.Query.Node); changes {
 		panic(pgerr.New(pgerr.FeatureNotSupported, "DECLARE CURSOR must not contain data-modifying statements in WITH"))
 	}
 	out.Query.Text = stmt.after("for")

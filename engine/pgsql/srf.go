@@ -209,7 +209,10 @@ func (s *scope) engineSource(c *funcCallInfo) *srfCall {
 			continue
 		}
 		if !a.isConstantLike() {
-			s.az.unsupported(c.node.Location, "function %s over columns of another table", c.name)
+			if args[i] = drivenArg(a); args[i] == nil {
+				s.az.unsupported(c.node.Location, "function %s over columns of another table", c.name)
+			}
+			continue
 		}
 		if a.typ == pgtype.Unknown && a.kind != kConst {
 			a = s.coerceTo(a, pgtype.Text, -1, implicitCoercion, "")
@@ -224,6 +227,21 @@ func (s *scope) engineSource(c *funcCallInfo) *srfCall {
 	e := s.az.addRel(rel, c.name, c.node.Location)
 	e.use.Func, e.use.Args = &fn, args
 	return &srfCall{rel: e, elem: &expr{kind: kColumn, typ: pgtype.Record, mod: -1}}
+}
+
+// drivenArg is an argument that comes from a part, perhaps under a cast; nil for another expression.
+func drivenArg(a *expr) *Arg {
+	var of *expr
+	a.walk(func(x *expr) bool {
+		if x.part != nil {
+			of = x
+		}
+		return true
+	})
+	if of == nil {
+		return nil
+	}
+	return &Arg{Type: a.typ, Mod: a.mod, Driven: true, Column: of.col}
 }
 
 // rangeFunction is transformRangeFunction.
@@ -252,6 +270,12 @@ func (s *scope) rangeFunction(r *pg_query.RangeFunction) *fromItem {
 			if sub := s.lookupJoin(fc, r.Alias); sub != nil {
 				s.clause = clause
 				return s.rangeSubselect(sub)
+			}
+		}
+		if len(r.Functions) == 1 && !r.Ordinality {
+			if item := s.drivenCall(fc, r.Alias); item != nil {
+				s.clause = clause
+				return item
 			}
 		}
 		if item := s.catalogFunction(fc, name, colnames); item != nil && len(r.Functions) == 1 && !r.Ordinality {

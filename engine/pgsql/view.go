@@ -74,6 +74,7 @@ type textEdit struct {
 // applyEdits makes the edits that lie in text[from:to] and returns that part. Edits do not overlap.
 func applyEdits(text string, from, to int, edits []textEdit) string {
 	slices.SortFunc(edits, func(a, b textEdit) int { return a.begin - b.begin })
+	edits = slices.Compact(edits) // an item that drives a call was read twice
 	var out strings.Builder
 	last := from
 	for _, e := range edits {
@@ -143,7 +144,12 @@ func ViewUses(sql string, r Resolver) (uses []RelUse, err error) {
 		}
 	}
 	n.write(&strings.Builder{})
-	for _, e := range az.rels {
+	rels := az.rels
+	for _, p := range az.parts {
+		p.finish()
+		rels = append(rels, p.rels...)
+	}
+	for _, e := range rels {
 		if e.depth > 0 {
 			continue
 		}

@@ -70,6 +70,7 @@ type pendingPart struct {
 	rel      *Relation
 	modifies bool
 	finish   func() *Query
+	rels     []*relEntry // what a reading part reads
 }
 
 // spoolWith makes each CTE of the top-level WITH a query of its own, whose rows the caller keeps: data-modifying CTEs run once,
@@ -79,7 +80,7 @@ func (az *analyzer) spoolWith(w *pg_query.WithClause, s *scope) {
 	for _, c := range w.Ctes {
 		cte := az.namedOnce(seen, c)
 		entry := &cteEntry{name: cte.Ctename}
-		p := &pendingPart{entry: entry, rel: &Relation{Kind: Spooled, Name: cte.Ctename, Handle: len(az.parts)}}
+		p := &pendingPart{entry: entry, rel: &Relation{Kind: Spooled, Name: cte.Ctename}}
 		names := stringList(cte.Aliascolnames)
 		rels, binds := az.rels, az.binds
 		az.rels, az.binds = nil, nil
@@ -92,11 +93,7 @@ func (az *analyzer) spoolWith(w *pg_query.WithClause, s *scope) {
 		if entry.cols != nil {
 			az.nameCTE(entry, names, cte)
 		}
-		for _, col := range entry.cols {
-			p.rel.Columns = append(p.rel.Columns, RelColumn{Name: col.name, Type: col.e.typ, Mod: col.e.mod})
-		}
-		entry.part = p
-		az.parts = append(az.parts, p)
+		az.addPart(p)
 		s.ctes = append(append([]*cteEntry(nil), s.ctes...), entry)
 	}
 }
@@ -122,6 +119,7 @@ func (az *analyzer) selectPart(p *pendingPart, w *pg_query.WithClause, cte *pg_q
 		node = az.selectStmtIn(sel, &scope{az: az, parent: &scope{az: az, ctes: ctes, forward: s}}, selectOptions{})
 	}
 	p.entry.cols = spooledCols(node.outputs())
+	p.rels = az.rels
 	pt := &part{rels: az.rels, binds: az.binds, node: node}
 	p.finish = func() *Query {
 		q := az.finishPart(pt, false)
@@ -194,7 +192,7 @@ func (az *analyzer) attachParts(q *Query) *Query {
 }
 
 // needsSpool reports a statement whose WITH cannot be DuckDB's: it changes data, or parts of the statement that run apart read it.
-func needsSpool(n *pg_query.Node) (top *pg_query.WithClause, spool bool) {
+func (az *analyzer) needsSpool(n *pg_query.Node) (top *pg_query.WithClause, spool bool) {
 	switch st := n.GetNode().(type) {
 	case *pg_query.Node_SelectStmt:
 		top = st.SelectStmt.WithClause
@@ -217,6 +215,13 @@ func needsSpool(n *pg_query.Node) (top *pg_query.WithClause, spool bool) {
 	}
 	for _, c := range top.GetCtes() {
 		spool = spool || c.GetCommonTableExpr().GetCtequery().GetSelectStmt() == nil
+	}
+	if top != nil && !spool {
+		eachNode(n.ProtoReflect(), func(m any) {
+			if f, ok := m.(*pg_query.FuncCall); ok {
+				spool = spool || az.drivable(f)
+			}
+		})
 	}
 	return top, spool
 }
