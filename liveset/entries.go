@@ -127,3 +127,19 @@ func settleSeveral[T entry[T]](id string, went, came []T, old func(string) (T, b
 	}
 	return multi.del(id)
 }
+
+// EntriesOf are all live entries of a file of the set, the newest first: one, but for files that were added again.
+func (s *Set) EntriesOf(f *File) []*File {
+	if r, ok := s.repeatedFiles.get(f.Path); ok {
+		return r.entries
+	}
+	return []*File{f}
+}
+
+// DeleteEntriesOf is EntriesOf for a delete file.
+func (s *Set) DeleteEntriesOf(d *DeleteFile) []*DeleteFile {
+	if r, ok := s.repeatedDels.get(d.key); ok {
+		return r.entries
+	}
+	return []*DeleteFile{d}
+}

@@ -1,6 +1,8 @@
 package liveset
 
 import (
+	"bytes"
+	"os"
 	"testing"
 
 	"github.com/apache/iceberg-go"
@@ -85,4 +87,22 @@ func TestInheritedRowIDs(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, d, 1)
 	}
+}
+
+// TestEntryWithoutSequenceNumber: an EXISTING entry has its own sequence number, or its manifest has 0, being from before there were any. One
+// that has none is damage: which deletes reach its file cannot be told.
+func TestEntryWithoutSequenceNumber(t *testing.T) {
+	k := newKit(t, 2)
+	id, _ := k.commit(change{add: []iceberg.DataFile{k.dataFile(0, "", rowsOf(1), 0)}})
+	path := k.manifests[0].mf.FilePath()
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	data, err := iceberg.ReadManifest(k.manifests[0].mf, bytes.NewReader(whole), true)
+	require.NoError(t, err)
+	none := iceberg.NewManifestEntry(iceberg.EntryStatusEXISTING, &id, nil, nil, data[0].DataFile())
+	require.EqualValues(t, -1, none.SequenceNum())
+	_, err = liveEntries("m.avro", []iceberg.ManifestEntry{none})
+	var damaged *DamagedError
+	require.ErrorAs(t, err, &damaged)
+	require.Equal(t, "m.avro", damaged.Path)
 }

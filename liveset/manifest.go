@@ -57,7 +57,6 @@ func (c *Cache) manifest(ctx context.Context, m iceberg.ManifestFile) (*manifest
 			return nil, 0, err
 		}
 		c.stats.manifests.Add(1)
-		out := &manifest{}
 		data, err := c.fs.ReadFile(m.FilePath())
 		if err != nil {
 			return nil, 0, fileError(m.FilePath(), "manifest", err)
@@ -66,13 +65,26 @@ func (c *Cache) manifest(ctx context.Context, m iceberg.ManifestFile) (*manifest
 		if err != nil {
 			return nil, 0, fileError(m.FilePath(), "manifest", err)
 		}
-		for _, e := range entries {
-			if err := out.add(e); err != nil {
-				return nil, 0, err
-			}
+		out, err := liveEntries(m.FilePath(), entries)
+		if err != nil {
+			return nil, 0, err
 		}
 		return out, out.memory(m), nil
 	})
+}
+
+func liveEntries(path string, entries []iceberg.ManifestEntry) (*manifest, error) {
+	out := &manifest{}
+	for _, e := range entries {
+		if e.Status() != iceberg.EntryStatusDELETED && e.SequenceNum() < 0 {
+			// Only ADDED entries inherit one, and those of manifests from before there were any.
+			return nil, &DamagedError{Path: path, Offset: -1, Err: fmt.Errorf("the entry of %s has no sequence number", e.DataFile().FilePath())}
+		}
+		if err := out.add(e); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 func (m *manifest) add(e iceberg.ManifestEntry) error {

@@ -277,14 +277,22 @@ type snapshotBuild struct {
 
 // removeData removes a data file and the delete files that are scoped to it.
 func (s *snapshotBuild) removeData(set *liveset.Set, f *liveset.LiveFile) {
-	s.removed.data[f.File.Path] = seqs{f.File.DataSeq, f.File.FileSeq}
+	var all []seqs
+	for _, e := range set.EntriesOf(f.File) {
+		all = append(all, seqs{e.DataSeq, e.FileSeq})
+	}
+	s.removed.data[f.File.Path] = all
 	for _, d := range set.DeleteFilesOf(f.File.Path) {
-		s.removeDelete(d)
+		s.removeDelete(set, d)
 	}
 }
 
-func (s *snapshotBuild) removeDelete(d *liveset.DeleteFile) {
-	s.removed.deletes[deleteFileKey(d.Data)] = seqs{d.DataSeq, d.FileSeq}
+func (s *snapshotBuild) removeDelete(set *liveset.Set, d *liveset.DeleteFile) {
+	var all []seqs
+	for _, e := range set.DeleteEntriesOf(d) {
+		all = append(all, seqs{e.DataSeq, e.FileSeq})
+	}
+	s.removed.deletes[deleteFileKey(d.Data)] = all
 }
 
 // deletionVectors writes the vectors of the suppressed files: the positions their rows have suppressed in the newest
@@ -298,7 +306,7 @@ func (s *snapshotBuild) deletionVectors(ctx context.Context, set *liveset.Set, s
 			full[i].positions = roaring.Or(f.Suppressed, p.positions)
 		}
 		for _, d := range set.DeleteFilesOf(p.file.Path) {
-			s.removeDelete(d)
+			s.removeDelete(set, d)
 		}
 	}
 	files, path, err := writeDVs(ctx, s.w.opts.FS, s.meta, full)

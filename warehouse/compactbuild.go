@@ -128,7 +128,7 @@ func (c *compaction) replaceDeletes(ctx context.Context, s *snapshotBuild, set *
 	}
 	for _, d := range c.replaced {
 		if still[deleteFileKey(d.Data)] {
-			s.removeDelete(d)
+			s.removeDelete(set, d)
 		}
 	}
 	var sup []suppression

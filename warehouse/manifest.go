@@ -295,17 +295,17 @@ func manifestContent(f iceberg.DataFile) iceberg.ManifestContent {
 	return iceberg.ManifestContentDeletes
 }
 
-// removal names the files a snapshot removes. A deletion vector is named by its puffin file, offset and data file:
-// several share one path.
+// removal names the files a snapshot removes, each with all the entries that it has: careless writers list a file twice, and it is gone with the last
+// of them. A deletion vector is named by its puffin file, offset and data file: several share one path.
 type removal struct {
-	data    map[string]seqs
-	deletes map[string]seqs
+	data    map[string][]seqs
+	deletes map[string][]seqs
 }
 
-// seqs are a file's data and file sequence number: manifests outside them need no reading.
+// seqs are an entry's data and file sequence number: manifests outside them need no reading.
 type seqs struct{ data, file int64 }
 
-func newRemoval() *removal { return &removal{map[string]seqs{}, map[string]seqs{}} }
+func newRemoval() *removal { return &removal{map[string][]seqs{}, map[string][]seqs{}} }
 
 func (r *removal) empty() bool { return len(r.data) == 0 && len(r.deletes) == 0 }
 
@@ -335,20 +335,28 @@ func (r *removal) mayBeIn(mf iceberg.ManifestFile) bool {
 	if mf.ManifestContent() != iceberg.ManifestContentData {
 		m = r.deletes
 	}
-	for _, s := range m {
-		if s.file <= mf.SequenceNum() && s.data >= mf.MinSequenceNum() {
-			return true
+	for _, list := range m {
+		for _, s := range list {
+			if s.file <= mf.SequenceNum() && s.data >= mf.MinSequenceNum() {
+				return true
+			}
 		}
 	}
 	return false
 }
 
-func (r *removal) done(f iceberg.DataFile) {
-	if f.ContentType() == iceberg.EntryContentData {
-		delete(r.data, f.FilePath())
-	} else {
-		delete(r.deletes, deleteFileKey(f))
+func (r *removal) done(e liveset.LiveEntry) {
+	m, key := r.data, e.File.FilePath()
+	if e.File.ContentType() != iceberg.EntryContentData {
+		m, key = r.deletes, deleteFileKey(e.File)
 	}
+	list := m[key]
+	if len(list) < 2 {
+		delete(m, key)
+		return
+	}
+	i := max(slices.Index(list, seqs{e.DataSeq, e.FileSeq}), 0)
+	m[key] = slices.Delete(list, i, i+1)
 }
 
 // carry returns the base's manifests without the removed files: manifests that held one are written again, and the
@@ -373,7 +381,7 @@ func (m *metadataWriter) carry(ctx context.Context, base []iceberg.ManifestFile,
 		for _, e := range entries {
 			if all || r.matches(e.File) {
 				gone = append(gone, e)
-				r.done(e.File)
+				r.done(e)
 			} else {
 				live = append(live, e)
 			}

@@ -95,8 +95,8 @@ func TestCarryRemoves(t *testing.T) {
 	m, err := newMetadataWriter(&Warehouse{opts: Options{FS: fs, Live: liveset.NewCache(liveset.Options{FS: fs})}}, meta, 5000)
 	require.NoError(t, err)
 	r := newRemoval()
-	r.data["/f3"] = seqs{4, 4}
-	r.data["/f39"] = seqs{40, 40}
+	r.data["/f3"] = []seqs{{4, 4}}
+	r.data["/f39"] = []seqs{{40, 40}}
 	kept, gone, err := m.carry(context.Background(), list, r, false)
 	require.NoError(t, err)
 	require.True(t, r.empty())

@@ -98,8 +98,10 @@ func (w *Raw) Commit(t testing.TB, c RawCommit) int64 {
 	if c.Op == "" {
 		c.Op = icetable.OpOverwrite
 	}
-	w.snapshots++
-	s := &rawSnapshot{Raw: w, t: t, meta: meta, id: w.snapshots*1_000_003 + 17, seq: meta.LastSequenceNumber() + 1, commit: c}
+	id := func() int64 { return w.snapshots*1_000_003 + 17 }
+	for w.snapshots++; meta.SnapshotByID(id()) != nil; w.snapshots++ {
+	}
+	s := &rawSnapshot{Raw: w, t: t, meta: meta, id: id(), seq: meta.LastSequenceNumber() + 1, commit: c}
 	s.parent = w.head(meta, c.Branch)
 	s.manifests()
 	snap := s.list()
