@@ -86,7 +86,7 @@ func (s *session) style() pgenc.Style {
 	if n, err := strconv.Atoi(s.gucs.value("extra_float_digits")); err == nil && n < 1 {
 		st.FloatDigits = 1 - n
 	}
-	date, order, _ := strings.Cut(s.gucs.value("DateStyle"), ", ")
+	date, order, _ := strings.Cut(s.gucs.value("datestyle"), ", ")
 	switch date {
 	case "SQL":
 		st.Date = pgenc.SQL
@@ -101,7 +101,7 @@ func (s *session) style() pgenc.Style {
 	case "YMD":
 		st.Order = pgenc.YMD
 	}
-	switch s.gucs.value("IntervalStyle") {
+	switch s.gucs.value("intervalstyle") {
 	case "postgres_verbose":
 		st.Interval = pgenc.IntervalPostgresVerbose
 	case "sql_standard":

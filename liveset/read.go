@@ -181,6 +181,9 @@ type projectionKey struct {
 
 // ReadHits reads the rows of hits, one row each, in the order of hits.
 func (c *Cache) ReadHits(ctx context.Context, ref Ref, sc *iceberg.Schema, m MetaColumns, hits []Hit) (arrow.RecordBatch, error) {
+	if oneRun(hits) {
+		return c.ReadRows(ctx, ref, hits[0].File.File, sc, m, positionsOf(hits, nil))
+	}
 	as, err := ArrowSchema(sc, m)
 	if err != nil {
 		return nil, err
@@ -192,9 +195,6 @@ func (c *Cache) ReadHits(ctx context.Context, ref Ref, sc *iceberg.Schema, m Met
 			files = append(files, h.File.File)
 		}
 		byFile[h.File.File] = append(byFile[h.File.File], i)
-	}
-	if len(files) == 1 && sort.SliceIsSorted(hits, func(i, j int) bool { return hits[i].Pos < hits[j].Pos }) {
-		return c.ReadRows(ctx, ref, files[0], sc, m, positionsOf(hits, nil))
 	}
 	var parts []arrow.RecordBatch
 	defer func() {
@@ -218,6 +218,16 @@ func (c *Cache) ReadHits(ctx context.Context, ref Ref, sc *iceberg.Schema, m Met
 		}
 	}
 	return parquetio.Gather(ctx, as, parts, place)
+}
+
+// oneRun reports whether the hits are rows of one file in order: most probes find one row.
+func oneRun(hits []Hit) bool {
+	for i := 1; i < len(hits); i++ {
+		if hits[i].File.File != hits[0].File.File || hits[i].Pos < hits[i-1].Pos {
+			return false
+		}
+	}
+	return len(hits) > 0
 }
 
 func positionsOf(hits []Hit, idx []int) []uint32 {
