@@ -68,7 +68,7 @@ func (x *Result) runStep(ctx context.Context, s *step, e *emitter) error {
 		lay:   newLayout(x.cols.Table, x.h.schemaOf(s.old), x.h.schemaOf(s.new), x.keyIDs),
 		sides: liveset.MetaColumns{RowID: x.cols.FormatVersion >= 3}}
 	if x.net {
-		run.lay = newLayout(x.cols.Table, x.cols.Table, x.cols.Table, x.keyIDs)
+		run.lay = netLayout(x.cols.Table, x.h.schemaOf(s.old), x.h.schemaOf(s.new), x.keyIDs)
 	}
 	for _, d := range diffs {
 		rows := int64(0)

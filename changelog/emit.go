@@ -175,7 +175,7 @@ func (e *emitter) project(ctx context.Context, l *layout, cols []arrow.Array) ([
 		out, err := compute.CastArray(ctx, c, compute.SafeCastOptions(want))
 		if err != nil {
 			return nil, &Error{Err: ErrOutOfRange, Message: fmt.Sprintf("a value of column %q does not fit %s, its type at the asked state",
-				e.cols.Schema.Field(i).Name, want), Detail: err.Error()}
+				e.cols.Schema.Field(i).Name, e.cols.Table.Field(i).Type), Detail: err.Error()}
 		}
 		cols[i] = out
 	}

@@ -23,16 +23,7 @@ type layout struct {
 // asked schema (L1), whatever columns came and went.
 func newLayout(asked, before, after *iceberg.Schema, keyIDs []int) *layout {
 	l := &layout{asked: asked.NumFields(), cast: make([]bool, asked.NumFields())}
-	fields := make([]iceberg.NestedField, 0, asked.NumFields())
-	for i, f := range asked.Fields() {
-		for _, sc := range []*iceberg.Schema{before, after} {
-			if g, ok := topField(sc, f.ID); ok && !g.Type.Equals(f.Type) && widens(f.Type, g.Type) {
-				f.Type, l.cast[i] = g.Type, true
-			}
-		}
-		f.Required = false
-		fields = append(fields, f)
-	}
+	fields := l.askedFields(asked, before, after)
 	for _, sc := range []*iceberg.Schema{after, before} {
 		for _, f := range sc.Fields() {
 			i := slices.IndexFunc(fields, func(g iceberg.NestedField) bool { return g.ID == f.ID })
@@ -59,6 +50,28 @@ func newLayout(asked, before, after *iceberg.Schema, keyIDs []int) *layout {
 			l.key = append(l.key, i)
 		}
 	}
+	return l
+}
+
+// askedFields are the asked schema's, in the widest type that it or an end of the step gives them.
+func (l *layout) askedFields(asked, before, after *iceberg.Schema) []iceberg.NestedField {
+	fields := make([]iceberg.NestedField, 0, asked.NumFields())
+	for i, f := range asked.Fields() {
+		for _, sc := range []*iceberg.Schema{before, after} {
+			if g, ok := topField(sc, f.ID); ok && !g.Type.Equals(f.Type) && widens(f.Type, g.Type) {
+				f.Type, l.cast[i] = g.Type, true
+			}
+		}
+		f.Required = false
+		fields = append(fields, f)
+	}
+	return fields
+}
+
+// netLayout is the layout of a net effect: rows are what the asked schema shows of them, whatever columns the ends have besides.
+func netLayout(asked, before, after *iceberg.Schema, keyIDs []int) *layout {
+	l := newLayout(asked, asked, asked, keyIDs)
+	l.read = iceberg.NewSchema(asked.ID, l.askedFields(asked, before, after)...)
 	return l
 }
 
