@@ -176,6 +176,7 @@ var functions = []*Function{
 	dropRef,
 	fastForward,
 	lookupFunc,
+	lookupMany,
 	rollbackTo,
 	setCurrentSnapshot,
 	snapshotAt,
@@ -254,6 +255,11 @@ func (f *Function) Defaults() int {
 
 // given reports whether an argument was given and is not NULL.
 func given(args []*Value, i int) bool { return i < len(args) && args[i] != nil && !args[i].Null }
+
+// boolArg is a boolean argument, false when it is left out or NULL. A constant says true, a value t.
+func boolArg(args []*Value, i int) bool {
+	return given(args, i) && strings.HasPrefix(args[i].Text, "t")
+}
 
 // tableArg resolves the table named by argument 0, which must be known before execution.
 func tableArg(env *Env, fn string, args []*Value) (table.Identifier, error) {

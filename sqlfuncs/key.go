@@ -1,6 +1,8 @@
 package sqlfuncs
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -21,20 +23,105 @@ func newBatch(s *arrow.Schema, cols []arrow.Array, n int64) arrow.RecordBatch {
 
 // KeyPart makes a one-row column of a key value. A literal of unknown type takes the column's; else the families must match. Errors: 42804, 22P02.
 func KeyPart(dt arrow.DataType, v *Value) (arrow.Array, error) {
-	if !comparable(dt, v.OID) {
-		return nil, pgerr.Newf(pgerr.DatatypeMismatch, "key of type %s does not match column type %s", pgtype.FormatNoTypmod(v.OID), typeName(dt))
-	}
 	b := array.NewBuilder(memory.DefaultAllocator, dt)
 	defer b.Release()
+	if err := appendKeyPart(b, v); err != nil {
+		return nil, err
+	}
+	return b.NewArray(), nil
+}
+
+func appendKeyPart(b array.Builder, v *Value) error {
+	dt := b.Type()
+	if !comparable(dt, v.OID) {
+		return pgerr.Newf(pgerr.DatatypeMismatch, "key of type %s does not match column type %s", pgtype.FormatNoTypmod(v.OID), typeName(dt))
+	}
 	text := v.Text
 	switch dt.ID() {
 	case arrow.TIMESTAMP, arrow.DATE32, arrow.TIME64:
 		text = strings.Replace(text, " ", "T", 1)
 	}
 	if err := b.AppendValueFromString(text); err != nil {
-		return nil, pgerr.Newf(pgerr.InvalidTextRepresentation, "invalid key value: \"%s\"", v.Text).WithCause(err)
+		return pgerr.Newf(pgerr.InvalidTextRepresentation, "invalid key value: \"%s\"", v.Text).WithCause(err)
 	}
-	return b.NewArray(), nil
+	return nil
+}
+
+// keyParts are the values of a key, nil when one of them is NULL: such a key finds no row.
+func keyParts(key *Value) []*Value {
+	if key == nil || key.Null {
+		return nil
+	}
+	parts := key.Row
+	if parts == nil {
+		parts = []*Value{key}
+	}
+	for _, v := range parts {
+		if v.Null {
+			return nil
+		}
+	}
+	return parts
+}
+
+// keyBuilder collects keys as a batch for a lookup.
+type keyBuilder struct {
+	schema *arrow.Schema // of the parts that keys have
+	cols   []array.Builder
+	n      int64
+}
+
+// newKeyBuilder collects keys of the first parts columns of a key. Errors: 42804 with the key's columns.
+func newKeyBuilder(key *arrow.Schema, parts int) (*keyBuilder, error) {
+	if parts > key.NumFields() {
+		return nil, pgerr.Newf(pgerr.DatatypeMismatch, "key has %d columns, got %d values", key.NumFields(), parts).WithHint("%s", keyHint(key))
+	}
+	b := &keyBuilder{schema: arrow.NewSchema(key.Fields()[:parts], nil)}
+	for _, f := range b.schema.Fields() {
+		b.cols = append(b.cols, array.NewBuilder(memory.DefaultAllocator, f.Type))
+	}
+	return b, nil
+}
+
+// keyHint names the columns of a key with their types.
+func keyHint(key *arrow.Schema) string {
+	names := make([]string, key.NumFields())
+	for i, f := range key.Fields() {
+		names[i] = f.Name + " " + typeName(f.Type)
+	}
+	return "The key is (" + strings.Join(names, ", ") + ")."
+}
+
+// add takes one key of as many parts as the builder was made for. Errors: 42804, 22P02.
+func (b *keyBuilder) add(parts []*Value) error {
+	for i, v := range parts {
+		if err := appendKeyPart(b.cols[i], v); err != nil {
+			err = fmt.Errorf("key column %q: %w", b.schema.Field(i).Name, err)
+			var pe *pgerr.Error
+			if errors.As(err, &pe) && pe.Code == pgerr.DatatypeMismatch && pe.Hint == "" {
+				pe.Hint = keyHint(b.schema)
+			}
+			return err
+		}
+	}
+	b.n++
+	return nil
+}
+
+func (b *keyBuilder) batch() arrow.RecordBatch {
+	arrs := make([]arrow.Array, len(b.cols))
+	for i, c := range b.cols {
+		arrs[i] = c.NewArray()
+	}
+	n := b.n
+	b.n = 0
+	return newBatch(b.schema, arrs, n)
+}
+
+func (b *keyBuilder) release() {
+	for _, c := range b.cols {
+		c.Release()
+	}
 }
 
 // typeName is PostgreSQL's name of the type that a key column is stored as.

@@ -2,19 +2,17 @@ package sqlfuncs
 
 import (
 	"context"
-	"fmt"
 	"iter"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go/table"
 
-	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 	"github.com/nordisk/skade-pg/lookup"
 )
 
-// lookupFunc is lookup(tbl, key [, as_of [, key_columns]]): the live row or rows of a key. A composite key is ROW(…); fewer parts than the
-// identifier has are a prefix.
+// lookupFunc is lookup(tbl, key [, as_of [, key_columns [, strict]]]): the live row or rows of a key. A composite key is ROW(…); fewer parts
+// than the identifier has are a prefix. strict makes several rows an error (21000).
 //
 // Columns: the table's (at as_of when that is a constant).
 var lookupFunc = &Function{
@@ -24,6 +22,7 @@ var lookupFunc = &Function{
 		{Name: "key", OID: pgtype.Any},
 		{Name: "as_of", OID: pgtype.Any, Default: "NULL"},
 		{Name: "key_columns", OID: pgtype.TextArray, Default: "NULL"},
+		{Name: "strict", OID: pgtype.Bool, Default: "false"},
 	},
 	Returns: pgtype.Record, SetOf: true,
 	Doc:      "The live rows of a key, now or as of a bound.",
@@ -32,7 +31,12 @@ var lookupFunc = &Function{
 }
 
 func describeLookup(ctx context.Context, env *Env, args []*Value) (*Shape, error) {
-	ident, err := tableNamed(env.resolveOwn, "lookup", args)
+	return lookupShape(ctx, env, "lookup", args)
+}
+
+// lookupShape is the shape of the rows that a call of lookup or lookup_many finds.
+func lookupShape(ctx context.Context, env *Env, fn string, args []*Value) (*Shape, error) {
+	ident, err := tableNamed(env.resolveOwn, fn, args)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +77,7 @@ func lookupTable(ctx context.Context, env *Env, ident table.Identifier) (table.M
 
 // lookupTarget says what a call looks in: the bound's state, else the session's as_of, else the present with the transaction's own writes.
 func lookupTarget(ctx context.Context, env *Env, shape *Shape, args []*Value) (lookup.Target, error) {
-	t := lookup.Target{Cut: env.Cut, Ident: shape.Ident, Schema: shape.Table}
+	t := lookup.Target{Cut: env.Cut, Ident: shape.Ident, Schema: shape.Table, Strict: boolArg(args, 4)}
 	if given(args, 3) {
 		for _, v := range args[3].Array {
 			t.KeyColumns = append(t.KeyColumns, v.Text)
@@ -154,27 +158,17 @@ func openLookup(ctx context.Context, env *Env, shape *Shape, args []*Value) (*Ro
 
 // keyBatch is one key as a batch of one row; nil when a part is NULL. Errors: 42804, 22P02.
 func keyBatch(schema *arrow.Schema, key *Value) (arrow.RecordBatch, error) {
-	if key == nil || key.Null {
+	parts := keyParts(key)
+	if parts == nil {
 		return nil, nil
 	}
-	parts := key.Row
-	if parts == nil {
-		parts = []*Value{key}
+	b, err := newKeyBuilder(schema, len(parts))
+	if err != nil {
+		return nil, err
 	}
-	if len(parts) > schema.NumFields() {
-		return nil, pgerr.Newf(pgerr.DatatypeMismatch, "key has %d columns, got %d values", schema.NumFields(), len(parts))
+	defer b.release()
+	if err := b.add(parts); err != nil {
+		return nil, err
 	}
-	arrs := make([]arrow.Array, len(parts))
-	for i, v := range parts {
-		if v.Null {
-			return nil, nil
-		}
-		f := schema.Field(i)
-		a, err := KeyPart(f.Type, v)
-		if err != nil {
-			return nil, fmt.Errorf("key column %q: %w", f.Name, err)
-		}
-		arrs[i] = a
-	}
-	return newBatch(arrow.NewSchema(schema.Fields()[:len(parts)], nil), arrs, 1), nil
+	return b.batch(), nil
 }

@@ -42,6 +42,8 @@ func (s *scope) lookupJoin(f *pg_query.FuncCall, alias *pg_query.Alias) *pg_quer
 		s.az.fail(pgerr.WrongObjectType, f.Location, "%q is not a table", rel.Name)
 	case args["key_columns"] != nil:
 		s.az.unsupported(f.Location, "key_columns of lookup over columns of another table")
+	case args["strict"] != nil:
+		s.az.unsupported(f.Location, "strict of lookup over columns of another table")
 	case len(rel.Key) == 0:
 		e := s.az.errorAt(pgerr.InvalidColumnReference, f.Location, "table has no identifier fields")
 		e.Hint = "Join the table by the columns that you want to compare."
@@ -79,7 +81,7 @@ func nameConst(n *pg_query.Node) *pg_query.A_Const {
 }
 
 // lookupArgs are the arguments of lookup in their order.
-var lookupArgs = []string{"tbl", "key", "as_of", "key_columns"}
+var lookupArgs = []string{"tbl", "key", "as_of", "key_columns", "strict"}
 
 // mentionsColumn reports a column below a node.
 func mentionsColumn(n *pg_query.Node) bool {
