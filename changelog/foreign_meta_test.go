@@ -279,3 +279,20 @@ func TestVoidSpecIsGlobal(t *testing.T) {
 	require.Equal(t, []string{`DELETE 2|"x"`, `DELETE 2|"y"`},
 		f.add(f.raw.EqualityDelete(t, f.schema(), everywhere, []int{1}, []rec{{1: int64(2)}}, testkit.FileOptions{})))
 }
+
+// TestPartitionTellsColumn: a file without a column that its partition tells by identity, as files adopted from Hive tables are, has the partition's value
+// in every row (spec, "Column Projection", first rule): in changes and as a key of deletes. NULL is a value, and comes before the initial default.
+func TestPartitionTellsColumn(t *testing.T) {
+	for _, named := range []bool{false, true} {
+		f := openFixture(t, 2, iceberg.Properties{"schema.name-mapping.default": `[{"field-id":1,"names":["id"]},{"field-id":2,"names":["s"]}]`})
+		part := iceberg.NewPartitionSpecID(1, iceberg.PartitionField{SourceIDs: []int{2}, FieldID: 1000, Name: "p", Transform: iceberg.IdentityTransform{}})
+		f.raw.Alter(t, table.NewAddPartitionSpecUpdate(&part, false))
+		file := func(p any, id int64) testkit.RawFile {
+			return f.raw.DataFile(t, f.schema(), testkit.Place{Spec: part, Partition: map[int]any{1000: p}}, []rec{{1: id}}, testkit.FileOptions{Hive: true, NoFieldIDs: named})
+		}
+		require.Equal(t, []string{`INSERT 1|"x"`, `INSERT 2|"y"`, `INSERT 3|N`}, f.add(file("x", 1), file("y", 2), file(nil, 3)))
+		require.Equal(t, []string{`DELETE 2|"y"`}, f.add(f.equal([]int{2}, testkit.FileOptions{}, rec{2: "y"})))
+		require.Equal(t, []string{`DELETE 3|N`}, f.add(f.equal([]int{2, 1}, testkit.FileOptions{}, rec{1: int64(3)})))
+		require.Equal(t, []string{`INSERT 1|"x"`}, brief(f.net(changelog.Null, changelog.Now)))
+	}
+}

@@ -72,9 +72,11 @@ func (h *history) foreignAppend() bool {
 	if len(rows) == 0 {
 		return false
 	}
-	h.commit(where, testkit.RawCommit{Op: table.OpAppend, Add: h.dataFiles(rows, h.fileOptions(h.schema()))})
+	o := h.fileOptions(h.schema())
+	o.Hive = h.rng.IntN(2) == 0
+	h.commit(where, testkit.RawCommit{Op: table.OpAppend, Add: h.dataFiles(rows, o)})
 	h.intended(where, live, nil, rows)
-	return h.done("%s: foreign append of %d", where, len(rows))
+	return h.done("%s: foreign append of %d, %+v", where, len(rows), o)
 }
 
 // removeFile removes a data file; what deletes its rows stays, dangling.

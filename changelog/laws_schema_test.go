@@ -119,9 +119,9 @@ func (h *history) repartition() bool {
 	return h.done("partition by %s", what)
 }
 
-// upgrade makes a version 2 table version 3, seldom: what follows is another kind of table.
+// upgrade makes a version 2 table version 3: what follows is another kind of table.
 func (h *history) upgrade() bool {
-	if h.raw.Meta(h.t).Version() >= 3 || h.rng.IntN(3) > 0 {
+	if h.raw.Meta(h.t).Version() >= 3 || h.rng.IntN(2) > 0 {
 		return false
 	}
 	h.raw.Alter(h.t, table.NewUpgradeFormatVersionUpdate(3))

@@ -193,7 +193,8 @@ func (gw *Gateway) Sessions() int {
 	return len(gw.mu.sessions)
 }
 
-// foreign reports a data file that DuckDB's reader cannot map by field id, and rows that are in no file: Go reads them instead.
+// foreign reports a data file that DuckDB's reader cannot map by field id, or that leaves a column to its partition, and rows that are in no file: Go
+// reads them instead.
 func (gw *Gateway) foreign(ctx context.Context, f *liveset.File) (bool, error) {
 	if f.InMemory() {
 		return true, nil
@@ -202,5 +203,5 @@ func (gw *Gateway) foreign(ctx context.Context, f *liveset.File) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return len(r.FieldIDs()) == 0, nil
+	return len(r.FieldIDs()) == 0 || r.TakesConstants(), nil
 }

@@ -94,7 +94,11 @@ func (c *Cache) Stats() Stats {
 
 // Reader returns the opened file with its footer cached. The caller does not close it.
 func (c *Cache) Reader(ctx context.Context, f *File) (*parquetio.Reader, error) {
-	return c.reader(ctx, f.Path, f.Size)
+	r, err := c.reader(ctx, f.Path, f.Size)
+	if known := f.hot.constants.Load(); known != nil && err == nil {
+		r.SetConstants(*known)
+	}
+	return r, err
 }
 
 func (c *Cache) reader(ctx context.Context, path string, size int64) (*parquetio.Reader, error) {

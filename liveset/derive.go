@@ -177,9 +177,11 @@ func (d *derivation) files(went, came []*manifest) {
 			d.mark(path)
 		case was != nil && was.File.same(f):
 			if !equalInt(was.File.FirstRowID, f.FirstRowID) {
+				f.learnConstants(d.ref)
 				d.out.putFile(&LiveFile{File: f, Suppressed: was.Suppressed, pos: was.pos, eq: was.eq})
 			}
 		default:
+			f.learnConstants(d.ref)
 			d.out.dropFile(path)
 			d.out.putFile(newLive(f, nil, nil))
 			w := d.mark(path)

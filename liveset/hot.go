@@ -72,9 +72,10 @@ func hotLoad[T any](ctx context.Context, c *Cache, home *hot[T], k lruKey, load1
 
 // fileHot are the hot pointers of a File.
 type fileHot struct {
-	bounds atomic.Pointer[fileBounds]
-	index  hot[maybeIndex]
-	blooms hot[[][]*parquetio.Bloom]
+	constants atomic.Pointer[map[int]any] // see File.learnConstants; not evicted
+	bounds    atomic.Pointer[fileBounds]
+	index     hot[maybeIndex]
+	blooms    hot[[][]*parquetio.Bloom]
 }
 
 // maybeIndex is a key index, or the knowledge that the file has no sidecar that fits.

@@ -140,9 +140,15 @@ func (r *Reader) makePlan(ctx context.Context, sc *iceberg.Schema, nm iceberg.Na
 		switch {
 		case ff == nil:
 			c := planColumn{from: fromNowhere}
+			r.mu.Lock()
+			v, known := r.constants[f.ID]
+			r.mu.Unlock()
+			if known {
+				f.InitialDefault = v
+			}
 			if f.InitialDefault != nil {
 				if c.def, err = defaultValue(f, as.Field(i).Type); err != nil {
-					return nil, fmt.Errorf("initial default of %s: %w", f.Name, err)
+					return nil, fmt.Errorf("value of %s, which is not in the file: %w", f.Name, err)
 				}
 			}
 			p.cols = append(p.cols, c)

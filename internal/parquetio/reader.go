@@ -34,9 +34,10 @@ type Reader struct {
 	pages  *PageCache // nil: pages are not kept
 	id     uint64     // of this reader in pages
 
-	mu     sync.Mutex // guards what is filled in lazily below
-	plans  []*plan
-	groups []groupCache
+	mu        sync.Mutex // guards what is filled in lazily below
+	constants map[int]any
+	plans     []*plan
+	groups    []groupCache
 }
 
 // fileField is a top-level column of the file.
@@ -206,6 +207,26 @@ func (r *Reader) FieldIDs() []int {
 		ids[i] = f.id
 	}
 	return ids
+}
+
+// SetConstants gives fields that the file may lack a value of all its rows: those that its partition knows (spec, "Column Projection", first
+// rule). It is a function of the file: every call gives the same, the first before any reading.
+func (r *Reader) SetConstants(values map[int]any) {
+	r.mu.Lock()
+	r.constants = values
+	r.mu.Unlock()
+}
+
+// TakesConstants says whether the file lacks one of the fields of SetConstants, by the ids it carries.
+func (r *Reader) TakesConstants() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.constants {
+		if r.fieldByID(id, nil) == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // source is the file as arrow-go wants it: reads are counted in ctx's counters and end when ctx does.

@@ -60,6 +60,8 @@ type FileOptions struct {
 	Metrics    bool // the entry has bounds and counts
 	Unsorted   bool // of position deletes: not by path and position
 	RowIDs     bool // of data files: _row_id is stored, of records that have it
+	// Hive leaves the columns out of data files that the partition tells (identity), as Hive does.
+	Hive bool
 }
 
 func (w *Raw) describe(t testing.TB, p Place, content iceberg.ManifestEntryContent, path string, n int64) *iceberg.DataFileBuilder {
@@ -104,6 +106,15 @@ func (w *Raw) metrics(t testing.TB, sc *iceberg.Schema, rows []Record) (lower, u
 // DataFile writes rows of one partition.
 func (w *Raw) DataFile(t testing.TB, sc *iceberg.Schema, p Place, rows []Record, o FileOptions) RawFile {
 	t.Helper()
+	if o.Hive {
+		known := map[int]bool{}
+		for _, x := range p.Spec.Fields() {
+			if _, identity := x.Transform.(iceberg.IdentityTransform); identity {
+				known[x.SourceIDs[0]] = true
+			}
+		}
+		sc = iceberg.NewSchema(sc.ID, slices.DeleteFunc(sc.Fields(), func(f iceberg.NestedField) bool { return known[f.ID] })...)
+	}
 	if o.RowIDs {
 		sc = iceberg.SchemaWithRowLineageColumns(sc, true, true)
 	}

@@ -154,7 +154,9 @@ func (x *Reference) LiveIn(t testing.TB, meta icetable.Metadata, data, deletes [
 	var out []LiveRow
 	for _, f := range data {
 		dead := x.rule(t, meta, f, deletes)
+		known := identities(meta, f.DataFile)
 		for pos, r := range x.read(t, meta, f.DataFile) {
+			r = withConstants(r, known)
 			if dead(int64(pos), r) {
 				continue
 			}
@@ -166,6 +168,31 @@ func (x *Reference) LiveIn(t testing.TB, meta icetable.Metadata, data, deletes [
 				row.RowID = v.(int64)
 			}
 			out = append(out, row)
+		}
+	}
+	return out
+}
+
+// identities are the columns that a file's partition tells: the value of one that the file has not got (spec, "Column Projection", first rule).
+func identities(meta icetable.Metadata, df iceberg.DataFile) map[int]any {
+	out := map[int]any{}
+	spec := meta.PartitionSpecByID(int(df.SpecID()))
+	for _, f := range spec.Fields() {
+		if _, ok := f.Transform.(iceberg.IdentityTransform); ok {
+			out[f.SourceIDs[0]] = normal(df.Partition()[f.FieldID])
+		}
+	}
+	return out
+}
+
+func withConstants(r Record, known map[int]any) Record {
+	out := r
+	for id, v := range known {
+		if _, ok := r[id]; !ok {
+			if len(out) == len(r) {
+				out = r.Clone()
+			}
+			out[id] = v
 		}
 	}
 	return out
