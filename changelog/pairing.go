@@ -79,52 +79,66 @@ func (run *stepRun) partition(ctx context.Context, dels, inss []arrow.RecordBatc
 
 // emitArena emits what is left of a matched arena in the order of a step.
 func (run *stepRun) emitArena(ctx context.Context, a *arena, next int64) (int64, error) {
-	e, s := run.emit, run.step
-	room := min(e.rows, int(a.n))
-	rows := make([]uint32, 0, room)
-	kinds := make([]changeKind, 0, room)
-	numbers := make([]int64, 0, room)
-	flush := func() error {
-		if len(rows) == 0 {
-			return nil
-		}
-		err := run.emitArenaRows(ctx, a, rows, kinds, numbers)
-		rows, kinds, numbers = rows[:0], kinds[:0], nil // the batch has the numbers
-		return err
+	w := &arenaWriter{ctx: ctx, run: run, a: a, next: next, sharded: run.x.q.Shard.Count > 1}
+	// A pair is not cut: a batch has room for one more row than is asked.
+	room := min(run.emit.rows, int(a.n)) + 1
+	w.rows, w.kinds, w.numbers = make([]uint32, room), make([]changeKind, room), make([]int64, room)
+	a.result(w.take)
+	if w.err == nil {
+		w.flush()
 	}
-	put := func(r uint32, k changeKind) {
-		if next >= s.skip && next < s.limit && run.inShard(a.cols, r) {
-			rows, kinds, numbers = append(rows, r), append(kinds, k), append(numbers, next)
-		}
-		next++
+	return w.next, w.err
+}
+
+// arenaWriter collects the result of an arena in batches.
+type arenaWriter struct {
+	ctx     context.Context
+	run     *stepRun
+	a       *arena
+	sharded bool
+	next    int64 // _change_row of the next row
+	err     error
+
+	rows    []uint32
+	kinds   []changeKind
+	numbers []int64
+	n       int // of them are filled
+}
+
+// take is a.result's consumer.
+func (w *arenaWriter) take(r uint32, removed bool, partner uint32, paired bool) bool {
+	switch {
+	case !paired && removed:
+		w.put(r, kindDelete)
+	case !paired:
+		w.put(r, kindInsert)
+	case w.sharded && w.run.inShard(w.a.cols, r) != w.run.inShard(w.a.cols, partner):
+		w.put(r, kindDelete)
+		w.put(partner, kindInsert)
+	default:
+		w.put(r, kindBefore)
+		w.put(partner, kindAfter)
 	}
-	var err error
-	a.result(func(r uint32, removed bool, partner uint32, paired bool) bool {
-		switch {
-		case !paired && removed:
-			put(r, kindDelete)
-		case !paired:
-			put(r, kindInsert)
-		default:
-			before, after := kindBefore, kindAfter
-			if run.x.q.Shard.Count > 1 && run.inShard(a.cols, r) != run.inShard(a.cols, partner) {
-				before, after = kindDelete, kindInsert
-			}
-			put(r, before)
-			put(partner, after)
-		}
-		// A pair is not cut: a batch has room for one more row than is asked.
-		if len(rows) >= e.rows-1 {
-			if err = flush(); err != nil {
-				return false
-			}
-		}
-		return next < s.limit
-	})
-	if err != nil {
-		return next, err
+	if w.n >= len(w.rows)-1 {
+		w.flush()
 	}
-	return next, flush()
+	return w.err == nil && w.next < w.run.step.limit
+}
+
+func (w *arenaWriter) put(r uint32, k changeKind) {
+	if s := w.run.step; w.next >= s.skip && w.next < s.limit && (!w.sharded || w.run.inShard(w.a.cols, r)) {
+		w.rows[w.n], w.kinds[w.n], w.numbers[w.n] = r, k, w.next
+		w.n++
+	}
+	w.next++
+}
+
+func (w *arenaWriter) flush() {
+	if w.n == 0 {
+		return
+	}
+	w.err = w.run.emitArenaRows(w.ctx, w.a, w.rows[:w.n], w.kinds[:w.n], w.numbers[:w.n])
+	w.n, w.numbers = 0, make([]int64, len(w.rows)) // the batch has the numbers
 }
 
 // emitArenaRows emits rows in one batch, or in more when they are too wide for one.
