@@ -72,7 +72,27 @@ func (h *history) randomEquality(live []testkit.LiveRow) *equality {
 		e.keys = append(e.keys, k)
 	}
 	e.keys = append(e.keys, victim.As(sc))
+	if h.rng.IntN(3) == 0 {
+		h.onlyNulls(e, sc, live)
+	}
 	return e
+}
+
+// onlyNulls makes it a delete by one column of which only NULL is in the table: the bounds of what is not NULL tell nothing of it.
+func (h *history) onlyNulls(e *equality, sc *iceberg.Schema, live []testkit.LiveRow) {
+	far := map[string]any{"string": "\uffff", "int": int64(1 << 30), "long": int64(1 << 30)}
+	for _, f := range sc.Fields() {
+		outlier, ok := far[f.Type.String()]
+		if _, isDecimal := f.Type.(iceberg.DecimalType); isDecimal {
+			outlier, ok = testkit.Decimal("9999.99"), true
+		}
+		for _, r := range live {
+			if ok && r.As(sc)[f.ID] == nil && (e.global || r.File.Part == e.part) {
+				e.ids, e.keys = []int{f.ID}, []testkit.Record{{f.ID: nil}, {f.ID: outlier}}
+				return
+			}
+		}
+	}
 }
 
 func (h *history) write(e *equality) testkit.RawFile {
