@@ -26,6 +26,10 @@ func Diff(ctx context.Context, before, after *Set) ([]FileDiff, error) {
 		case !a.File.same(b.File):
 			out = appendDiff(out, a.File, liveRows(a), nil)
 			out = appendDiff(out, b.File, nil, liveRows(b))
+		case a.Suppressed != b.Suppressed && !equalInt(a.File.FirstRowID, b.File.FirstRowID):
+			// Its rows got their ids with this change: those that died in it had none.
+			out = appendDiff(out, a.File, minus(b.Suppressed, a.Suppressed), nil)
+			out = appendDiff(out, b.File, nil, minus(a.Suppressed, b.Suppressed))
 		case a.Suppressed != b.Suppressed:
 			out = appendDiff(out, b.File, minus(b.Suppressed, a.Suppressed), minus(a.Suppressed, b.Suppressed))
 		}

@@ -87,6 +87,19 @@ func TestInheritedRowIDs(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, d, 1)
 	}
+	// A row that died as the file's rows got ids had none.
+	k = newKit(t, 2)
+	f = k.dataFile(0, "", rowsOf(1, 2, 3), 0)
+	before, _ = k.commit(change{add: []iceberg.DataFile{f}})
+	k.version = 3
+	after, _ = k.commit(change{del: []iceberg.DataFile{k.equalityDelete(0, "", testSchema(), []int{1}, rowsOf(2))}})
+	c = k.cache()
+	d, err := Diff(t.Context(), k.at(c, before), k.at(c, after))
+	require.NoError(t, err)
+	require.Len(t, d, 1)
+	require.Equal(t, []uint32{1}, d[0].Deleted.ToArray())
+	require.Nil(t, d[0].File.FirstRowID)
+	require.NotNil(t, k.at(c, after).File(f.FilePath()).File.FirstRowID)
 }
 
 // TestEntryWithoutSequenceNumber: an EXISTING entry has its own sequence number, or its manifest has 0, being from before there were any. One
