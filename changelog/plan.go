@@ -26,7 +26,7 @@ type DeltaPlan struct {
 	// the earlier has not; RemovedDeletes are those of the reverse, whose rows may live again.
 	EqualityDeletes, PositionDeletes, DVs []*liveset.DeleteFile
 	RemovedDeletes                        []*liveset.DeleteFile
-	// FilesConsidered counts the data files live at the window's ends, FilesOpened those the window reads.
+	// FilesConsidered counts the data files of the window's largest state, or those it reads where there are more; FilesOpened those it reads.
 	FilesConsidered, FilesOpened int
 	// RowsRead and BytesRead bound what is decoded: rows on both sides, and the files' sizes in proportion to them.
 	RowsRead, BytesRead int64
@@ -56,6 +56,7 @@ func (x *Result) Plan(ctx context.Context) (*DeltaPlan, error) {
 		}
 	}
 	p.FilesOpened = len(opened)
+	p.FilesConsidered = max(p.FilesConsidered, p.FilesOpened) // files may come and go between the ends
 	return p, nil
 }
 

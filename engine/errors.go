@@ -103,13 +103,13 @@ var sqlstates = []struct {
 	{icecatalog.ErrNamespaceNotEmpty, pgerr.DependentObjectsStillExist, "", ""},
 	{icecatalog.ErrInvalidIdentifier, pgerr.InvalidName, "", ""},
 	{liveset.ErrMissingFile, pgerr.UndefinedFile, missingFile, "The file is named by the table's metadata but is not there; nothing was skipped."},
-	{liveset.ErrNoFieldIDs, pgerr.DataCorrupted, "", "The file carries no Iceberg field ids and the table has no name mapping."},
+	{liveset.ErrNoFieldIDs, pgerr.DataCorrupted, "file \"%s\" has no field ids", "The file carries no Iceberg field ids and the table has no name mapping."},
 	{liveset.ErrUnknownField, pgerr.DataCorrupted, "", ""},
 	{liveset.ErrUnsupportedFormat, pgerr.FeatureNotSupported, "", "Data files must be Parquet."},
-	{liveset.ErrConflictingDVs, pgerr.DataCorrupted, "", ""},
+	{liveset.ErrConflictingDVs, pgerr.DataCorrupted, "file \"%s\" has two deletion vectors", "A deletion vector has to hold those before it."},
 	{liveset.ErrSnapshotNotFound, pgerr.SnapshotTooOld, "", ""},
 	{parquetio.ErrMissingFile, pgerr.UndefinedFile, missingFile, "The file is named by the table's metadata but is not there; nothing was skipped."},
-	{parquetio.ErrNoFieldIDs, pgerr.DataCorrupted, "", "The file carries no Iceberg field ids and the table has no name mapping."},
+	{parquetio.ErrNoFieldIDs, pgerr.DataCorrupted, "file \"%s\" has no field ids", "The file carries no Iceberg field ids and the table has no name mapping."},
 	{syscall.ENOSPC, pgerr.DiskFull, "could not write: no space left on device", "Nothing was committed."},
 	{syscall.EDQUOT, pgerr.DiskFull, "could not write: disk quota exceeded", "Nothing was committed."},
 	{syscall.EFBIG, pgerr.DiskFull, "could not write: file too large", "Nothing was committed. The limit is that of the server's process (ulimit -f) or of its file system."},
@@ -173,6 +173,11 @@ func MapError(err error) error {
 	if errors.As(err, &damaged) {
 		return pgerr.Newf(pgerr.DataCorrupted, "file \"%s\" is damaged", warehouseFile(damaged.Path)).
 			WithHint("Nothing was skipped. skade-pg check lists what is damaged.").WithCause(err)
+	}
+	var typ *parquetio.TypeError
+	if errors.As(err, &typ) {
+		return pgerr.Newf(pgerr.DataCorrupted, "file \"%s\" does not hold the type of its column", warehouseFile(typ.Path)).
+			WithDetail("Field %d is of type %s in the table.", typ.FieldID, typ.To).WithHint("Nothing was skipped.").WithCause(err)
 	}
 	for _, m := range sqlstates {
 		if errors.Is(err, m.err) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/changelog"
+	"github.com/nordisk/skade-pg/internal/parquetio"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/warehouse"
 )
@@ -58,6 +59,7 @@ func TestMapError(t *testing.T) {
 		{fmt.Errorf("commit: %w", catalog.ErrUnknownOutcome), "40003"},
 		{&warehouse.DuplicateKeyError{Table: "t", Constraint: "t_pkey", Columns: []string{"id"}, Values: []string{"1"}}, "23505"},
 		{&warehouse.NotNullError{Table: "t", Column: "c"}, "23502"},
+		{fmt.Errorf("read: %w", &parquetio.TypeError{Path: "/w/warehouse/s/t/data/f.parquet", FieldID: 2, To: "int"}), "XX001"},
 		{&changelog.Error{Err: changelog.ErrExpired, Message: "m", Hint: "h"}, "72000"},
 		{pgerr.New("42P01", "x"), "42P01"},
 		{errors.New("anything"), "XX000"},
