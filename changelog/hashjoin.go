@@ -20,14 +20,15 @@ const (
 	refMask    = refLimit - 1
 )
 
-// partRows is about how many rows one pass of the join handles, so that what it touches stays in a core's cache. Rows are
+// One pass of the join handles about partRows rows, so that what it touches stays in a core's cache. Rows are
 // scattered twice: first into at most maxParts parts, as many as a core can write to at a time, then each part, where it
 // has more rows than that, into at most maxPieces pieces.
 const (
-	partRows  = 8192
 	maxParts  = 128
 	maxPieces = 64
 )
+
+var partRows uint32 = 8192 // tests have small parts
 
 const blockEntries = 128
 
