@@ -34,7 +34,7 @@ func (x *Result) ref() liveset.Ref {
 	return liveset.Ref{UUID: x.h.state.UUID, Metadata: x.h.meta}
 }
 
-// diffStep returns what a step changed per file, nil for a replace snapshot that changed no row (L5).
+// diffStep returns what a step changed per file, nil for a replace snapshot that changed no row (L5). Of a net effect it may be a fold.
 func (x *Result) diffStep(ctx context.Context, s *step) ([]liveset.FileDiff, error) {
 	before, err := x.set(ctx, s.old)
 	if err != nil {
@@ -54,6 +54,9 @@ func (x *Result) diffStep(ctx context.Context, s *step) ([]liveset.FileDiff, err
 	diffs, err := liveset.Diff(ctx, before, after)
 	if err != nil {
 		return nil, fmt.Errorf("compare snapshots: %w", err)
+	}
+	if x.net {
+		return x.netDiffs(ctx, s, diffs)
 	}
 	return diffs, nil
 }

@@ -26,41 +26,6 @@ func (r *Reader) Changes(ctx context.Context, q Request) (*Result, error) {
 	return r.newResult(ctx, q, w)
 }
 
-// Net opens the net effect of a window: the state at From against the state at To, which may be in any order and on any
-// branch (L3, L4). Every row carries To's snapshot, seq and time, ordinal 0. Errors: as Changes, without ErrFromAfterTo
-// and ErrNotAncestor.
-func (r *Reader) Net(ctx context.Context, q Request) (*Result, error) {
-	h, err := r.openHistory(ctx, q.Cut, q.Ident)
-	if err != nil {
-		return nil, err
-	}
-	from, err := h.resolve(ctx, q.From, true)
-	if err != nil {
-		return nil, err
-	}
-	to, err := h.resolve(ctx, q.To, false)
-	if err != nil {
-		return nil, err
-	}
-	w := &window{h: h, from: from, to: to}
-	ends := [2]*State{}
-	for i, p := range []place{from, to} {
-		if ends[i], err = h.describe(ctx, p); err != nil {
-			return nil, err
-		}
-	}
-	if !equalID(from.snapshot, to.snapshot) {
-		w.steps = []step{{old: from.snapshot, new: to.snapshot, seq: ends[1].Seq, time: ends[1].Time}}
-		w.trim()
-	}
-	x, err := r.newResult(ctx, q, w)
-	if err != nil {
-		return nil, err
-	}
-	x.net = true
-	return x, nil
-}
-
 func (r *Reader) newResult(ctx context.Context, q Request, w *window) (*Result, error) {
 	sc := q.Schema
 	if sc == nil {
