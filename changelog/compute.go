@@ -11,15 +11,14 @@ import (
 
 // stepRun computes one step.
 type stepRun struct {
-	x       *Result
-	step    *step
-	lay     *layout
-	emit    *emitter
-	diffs   []liveset.FileDiff
-	del     int64
-	ins     int64
-	estSize int64 // bytes of the changed rows as they lie in the files
-	sides   liveset.MetaColumns
+	x     *Result
+	step  *step
+	lay   *layout
+	emit  *emitter
+	diffs []liveset.FileDiff
+	del   int64
+	ins   int64
+	sides liveset.MetaColumns
 }
 
 // set returns the live set of a state.
@@ -74,17 +73,11 @@ func (x *Result) runStep(ctx context.Context, s *step, e *emitter) error {
 		run.lay = netLayout(x.cols.Table, x.h.schemaOf(s.old), x.h.schemaOf(s.new), x.keyIDs)
 	}
 	for _, d := range diffs {
-		rows := int64(0)
 		if d.Deleted != nil {
-			rows += int64(d.Deleted.GetCardinality())
 			run.del += int64(d.Deleted.GetCardinality())
 		}
 		if d.Inserted != nil {
-			rows += int64(d.Inserted.GetCardinality())
 			run.ins += int64(d.Inserted.GetCardinality())
-		}
-		if d.File.Records > 0 {
-			run.estSize += int64(float64(d.File.Size) * float64(rows) / float64(d.File.Records))
 		}
 	}
 	e.begin(s, run.del+run.ins)

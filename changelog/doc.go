@@ -28,7 +28,7 @@
 //
 // The order inside a step is a function of (P, S) alone: removed rows by data file (data sequence number, then path)
 // and position, an UPDATE_BEFORE directly followed by its UPDATE_AFTER; then the inserted rows in the same order. Steps
-// whose two sides are larger than a partition are cut into hash partitions, as many as a pure function of the row counts
+// whose two sides are larger than a partition are cut into hash partitions, as many as a pure function of the rows
 // says, and the order is by partition first.
 //
 // # Two walks
@@ -52,7 +52,9 @@
 // # Memory
 //
 // Appends and pure deletes stream file by file. A step with both sides holds at most one partition of them
-// (Options.PartitionRows rows a side, spilled to Options.TempDir when the step has more than one).
+// (Options.PartitionRows rows a side, Options.PartitionBytes of values); what has more is spilled to Options.TempDir, at
+// most Options.TempLimit bytes, in a file without a name, which is gone when the step or the process ends. What is held
+// besides is a few times a partition: the rows' hashes, and batches that are decoded ahead.
 //
 // # Errors
 //

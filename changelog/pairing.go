@@ -7,8 +7,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// bothSides reads both sides, a partition at a time, pairs and cancels, and emits.
-func (run *stepRun) bothSides(ctx context.Context) error {
+// bothSides reads both sides, a partition at a time, pairs and cancels, and emits. Rows that turn out to be too many
+// bytes go to disk while they are read; whether they do depends on the rows alone.
+func (run *stepRun) bothSides(ctx context.Context) (err error) {
 	var units []unit
 	for _, d := range run.diffs {
 		units = cutUnits(units, d.File, d.Deleted, false)
@@ -16,32 +17,70 @@ func (run *stepRun) bothSides(ctx context.Context) error {
 	for _, d := range run.diffs {
 		units = cutUnits(units, d.File, d.Inserted, true)
 	}
-	if n := run.partitions(); n > 1 {
-		return run.spilled(ctx, units, n)
-	}
-	var sides [2][]arrow.RecordBatch
-	err := readUnits(ctx, run.x.r.opts.Workers, units, run.read, func(u unit, b arrow.RecordBatch) error {
-		i := 0
-		if u.inserted {
-			i = 1
+	var (
+		sides [2][]arrow.RecordBatch
+		bytes int64
+		s     *spill
+	)
+	defer func() {
+		releaseAll(append(sides[0], sides[1]...))
+		if s != nil {
+			err = errors.Join(err, s.close())
 		}
-		sides[i] = append(sides[i], b)
+	}()
+	parts := run.partitions()
+	if parts > 1 {
+		if s, err = run.newSpill(parts, 0); err != nil {
+			return err
+		}
+	}
+	err = readUnits(ctx, run.x.r.opts.Workers, units, run.read, func(u unit, b arrow.RecordBatch) error {
+		side := 0
+		if u.inserted {
+			side = 1
+		}
+		if s != nil {
+			return s.add(ctx, side, b)
+		}
+		sides[side], bytes = append(sides[side], b), bytes+batchBytes(b)
+		if bytes <= run.x.r.opts.PartitionBytes {
+			return nil
+		}
+		if s, err = run.newSpill(spillFan, 0); err != nil {
+			return err
+		}
+		for side, held := range sides {
+			for k, b := range held {
+				held[k] = nil
+				if err := s.add(ctx, side, b); err != nil {
+					sides[side] = held[k+1:]
+					return err
+				}
+			}
+			sides[side] = nil
+		}
 		return nil
 	})
-	if err != nil {
+	switch {
+	case err != nil:
+		return err
+	case s != nil:
+		_, err = s.drain(ctx, 0)
 		return err
 	}
-	_, err = run.partition(ctx, sides[0], sides[1], 0)
+	dels, inss := sides[0], sides[1]
+	sides = [2][]arrow.RecordBatch{}
+	_, err = run.partition(ctx, dels, inss, 0)
 	return err
 }
 
-// partitionBytes bounds the compressed bytes of a partition's rows.
-const partitionBytes = 128 << 20
-
-// partitions is a pure function of the step's row counts and file sizes, so that the order of a step is one of (P, S).
+// partitions is a pure function of the step's row counts, so that the order of a step is one of (P, S).
 func (run *stepRun) partitions() int {
-	rows := (max(run.del, run.ins) + int64(run.x.r.opts.PartitionRows) - 1) / int64(run.x.r.opts.PartitionRows)
-	return int(min(max(rows, (run.estSize+partitionBytes-1)/partitionBytes), 256))
+	rows := int64(run.x.r.opts.PartitionRows)
+	if max(run.del, run.ins) <= rows {
+		return 1
+	}
+	return int(min(max(2*max(run.del, run.ins)/rows, 2), 128))
 }
 
 // partition matches the rows of one partition and emits them, numbered from first. It returns the next number. The

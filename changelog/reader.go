@@ -17,10 +17,14 @@ type Options struct {
 	Workers int
 	// BatchRows bounds the rows of a batch. 0 is 32,768.
 	BatchRows int
-	// PartitionRows bounds the rows of one side of a step that are held in memory while they are paired. It is part of
-	// the order of a step (see the package comment): one value per warehouse. 0 is 4,194,304.
-	PartitionRows int
-	Logger        zerolog.Logger
+	// TempLimit bounds what one step may spill, in bytes; beyond it reading fails with ErrTooLarge. 0 is 8 GiB.
+	TempLimit int64
+	// PartitionRows and PartitionBytes bound the rows of one side of a step, and the bytes of their values on both, that
+	// are held in memory while they are paired; a step that has more is spilled and paired a partition at a time. They are part of the order
+	// of a step (see the package comment): one value per warehouse. 0 is 1,048,576 rows and 64 MiB.
+	PartitionRows  int
+	PartitionBytes int64
+	Logger         zerolog.Logger
 }
 
 // Reader reads the changes of tables. Safe for concurrent use.
@@ -44,7 +48,13 @@ func New(o Options) *Reader {
 		o.BatchRows = 32 << 10
 	}
 	if o.PartitionRows <= 0 {
-		o.PartitionRows = 4 << 20
+		o.PartitionRows = 1 << 20
+	}
+	if o.PartitionBytes <= 0 {
+		o.PartitionBytes = 64 << 20
+	}
+	if o.TempLimit <= 0 {
+		o.TempLimit = 8 << 30
 	}
 	return &Reader{opts: o}
 }

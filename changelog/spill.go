@@ -1,164 +1,312 @@
 package changelog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
+
+	"github.com/nordisk/skade-pg/internal/storeio"
 )
 
-// spilled matches a step that is larger than a partition: both sides are cut by hash into n files a side in a temporary
-// folder, then matched one partition after the other. A keyed step is cut by key; a log step by row id when it has one
-// (a copy-on-write update keeps it), else by row. A pair by row id whose keys hash apart is DELETE and INSERT here.
-func (run *stepRun) spilled(ctx context.Context, units []unit, n int) (err error) {
-	dir, err := os.MkdirTemp(run.x.r.opts.TempDir, "changes-")
+const (
+	// spillFan is how many partitions a step or a partition is cut into that turns out too large.
+	spillFan = 16
+	// spillBuffer is about how many bytes of rows are held before they are cut and written.
+	spillBuffer = 8 << 20
+	// spillDepth bounds how often a partition is cut again.
+	spillDepth = 4
+)
+
+// spill holds both sides of a step on disk, cut by hash into partitions. It is one temporary file without a name, so
+// that nothing is left of it whatever ends the process. A keyed step is cut by key; a log step by row id when it has one
+// (a copy-on-write update keeps it), else by row. A pair by row id whose keys hash apart is DELETE and INSERT then.
+type spill struct {
+	run   *stepRun
+	file  *storeio.TempFile
+	size  int64
+	level uint64
+	parts []spillPart
+	held  [2][]arrow.RecordBatch // by side, not yet written
+	bytes [2]int64
+}
+
+// spillPart is one partition: its rows are in segments of the file, each an Arrow IPC stream.
+type spillPart struct {
+	segments [2][]segment
+	bytes    int64
+}
+
+type segment struct{ at, size int64 }
+
+func (run *stepRun) newSpill(parts int, level uint64) (*spill, error) {
+	o := run.x.r.opts
+	f, err := o.Catalog.FS().CreateTemp(o.TempDir, "changes-")
+	if err != nil {
+		return nil, fmt.Errorf("spill changed rows: %w", err)
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(fmt.Errorf("spill changed rows: %w", err), f.Close())
+	}
+	return &spill{run: run, file: f, level: level, parts: make([]spillPart, parts)}, nil
+}
+
+// close lets go of the file and with it of its space.
+func (s *spill) close() error {
+	for _, side := range s.held {
+		releaseAll(side)
+	}
+	s.held = [2][]arrow.RecordBatch{}
+	return s.file.Close()
+}
+
+func releaseAll(batches []arrow.RecordBatch) {
+	for _, b := range batches {
+		b.Release()
+	}
+}
+
+// add takes rows of a side; the batch is the spill's.
+func (s *spill) add(ctx context.Context, side int, b arrow.RecordBatch) error {
+	s.held[side] = append(s.held[side], b)
+	s.bytes[side] += batchBytes(b)
+	if s.bytes[side] < spillBuffer {
+		return nil
+	}
+	return s.flush(ctx, side)
+}
+
+// flush cuts the held rows of a side and writes a segment for each partition that has some.
+func (s *spill) flush(ctx context.Context, side int) error {
+	held := s.held[side]
+	s.held[side], s.bytes[side] = nil, 0
+	defer releaseAll(held)
+	a, err := newArena(held, len(held), s.run.x.r.opts.Workers)
+	if err != nil || a.n == 0 {
+		return err
+	}
+	lists := s.cut(a)
+	written := make([][]byte, len(lists))
+	sizes := make([]int64, len(lists))
+	err = inParallel(ctx, a.workers, len(lists), func(_, p int) error {
+		if len(lists[p]) == 0 {
+			return nil
+		}
+		var buf bytes.Buffer
+		w := ipc.NewWriter(&buf, ipc.WithSchema(held[0].Schema()))
+		sizes[p], err = writeRows(w, held[0].Schema(), a.cols, lists[p])
+		written[p] = buf.Bytes()
+		return errors.Join(err, w.Close())
+	})
 	if err != nil {
 		return fmt.Errorf("spill changed rows: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	files := make([]*spillFile, 2*n)
-	defer func() {
-		for _, f := range files {
-			f.close()
+	for p, raw := range written {
+		if len(raw) == 0 {
+			continue
 		}
-	}()
-	err = readUnits(ctx, run.x.r.opts.Workers, units, run.read, func(u unit, b arrow.RecordBatch) error {
-		defer b.Release()
-		side := 0
-		if u.inserted {
-			side = n
+		if s.size+int64(len(raw)) > s.run.x.r.opts.TempLimit {
+			return &Error{Err: ErrTooLarge, Message: fmt.Sprintf("changed rows need more than %d MiB of temporary space", s.run.x.r.opts.TempLimit>>20),
+				Hint: "A smaller window has fewer changed rows."}
 		}
-		return run.scatter(b, n, func(p int, part arrow.RecordBatch) error {
-			f := files[side+p]
-			if f == nil {
-				if f, err = createSpill(filepath.Join(dir, fmt.Sprint(side+p)), part.Schema()); err != nil {
-					return err
-				}
-				files[side+p] = f
-			}
-			return f.w.Write(part)
-		})
-	})
-	if err != nil {
-		return err
-	}
-	next := int64(0)
-	for p := range n {
-		dels, err := files[p].readBack()
-		if err != nil {
-			return err
+		if _, err := s.file.Write(raw); err != nil {
+			return fmt.Errorf("spill changed rows: %w", err)
 		}
-		inss, err := files[n+p].readBack()
-		if err != nil {
-			return err
-		}
-		if next, err = run.partition(ctx, dels, inss, next); err != nil {
-			return err
-		}
-		if next >= run.step.limit {
-			break
-		}
+		part := &s.parts[p]
+		part.segments[side] = append(part.segments[side], segment{s.size, int64(len(raw))})
+		part.bytes += sizes[p]
+		s.size += int64(len(raw))
 	}
 	return nil
 }
 
-// scatter cuts a batch into the rows of each partition.
-func (run *stepRun) scatter(b arrow.RecordBatch, n int, put func(int, arrow.RecordBatch) error) error {
-	cols, rowID := run.split(b)
-	vecs := newVectors(cols)
+// writeRows writes rows, in more than one batch when they are too wide for one. It returns their bytes.
+func writeRows(w *ipc.Writer, sc *arrow.Schema, cols []vector, refs []uint32) (int64, error) {
+	out := make([]arrow.Array, len(cols))
+	for c, v := range cols {
+		var err error
+		if out[c], err = v.gather(refs); errors.Is(err, errTooWide) {
+			n, err := writeRows(w, sc, cols, refs[:len(refs)/2])
+			if err != nil {
+				return 0, err
+			}
+			m, err := writeRows(w, sc, cols, refs[len(refs)/2:])
+			return n + m, err
+		} else if err != nil {
+			return 0, err
+		}
+	}
+	b := array.NewRecordBatch(sc, out, int64(len(refs)))
+	defer b.Release()
+	return batchBytes(b), w.Write(b)
+}
+
+// cut lists the rows of each partition, in order.
+func (s *spill) cut(a *arena) [][]uint32 {
+	run, cols := s.run, a.cols
+	var ids *intVector[int64]
+	if run.sides.RowID {
+		ids, _ = cols[len(cols)-1].(*intVector[int64])
+		cols = cols[:len(cols)-1]
+	}
 	by := run.lay.key
+	if len(by) > 0 || run.x.net {
+		ids = nil
+	}
 	if len(by) == 0 {
 		by = run.lay.compare
 	}
-	hashes := make([]uint64, b.NumRows())
-	for _, c := range by {
-		for k := 0; k<<chunkBits < len(hashes); k++ {
-			vecs[c].hash(k, hashes[k<<chunkBits:min((k+1)<<chunkBits, len(hashes))])
-		}
+	lists := make([][]uint32, len(s.parts))
+	for p := range lists {
+		lists[p] = make([]uint32, 0, int(a.n)/len(lists)*5/4)
 	}
-	if rowID != nil && len(run.lay.key) == 0 && !run.x.net {
-		ids := newVector(rowID)
-		for r := range hashes {
-			if rowID.IsValid(r) {
-				hashes[r] = ids.hashAt(uint32(r), 0)
+	hashes := make([]uint64, chunkRows)
+	for k, n := range a.rows {
+		clear(hashes)
+		for _, c := range by {
+			cols[c].hash(k, hashes[:n])
+		}
+		for i, h := range hashes[:n] {
+			ref := uint32(k<<chunkBits | i)
+			if ids != nil && !ids.isNull(ref) {
+				h = ids.hashAt(ref, 0)
 			}
+			p := mix(h, s.level) >> 32 % uint64(len(lists))
+			lists[p] = append(lists[p], ref)
 		}
 	}
-	rows := make([][]uint32, n)
-	for r, h := range hashes {
-		p := (h >> 32) % uint64(n)
-		rows[p] = append(rows[p], uint32(r))
-	}
-	all := newVectors(b.Columns())
-	for p, list := range rows {
-		if len(list) == 0 {
-			continue
+	return lists
+}
+
+// drain matches and emits one partition after the other, numbered from next. It returns the next number.
+func (s *spill) drain(ctx context.Context, next int64) (int64, error) {
+	for side := range s.held {
+		if err := s.flush(ctx, side); err != nil {
+			return next, err
 		}
-		out := make([]arrow.Array, len(all))
+	}
+	total := int64(0)
+	for _, p := range s.parts {
+		total += p.bytes
+	}
+	for p := range s.parts {
+		part := &s.parts[p]
 		var err error
-		for c, v := range all {
-			if out[c], err = v.gather(list); err != nil {
-				return fmt.Errorf("gather changed rows: %w", err)
+		if part.bytes > s.run.x.r.opts.PartitionBytes && s.level < spillDepth && (part.bytes < total || s.level == 0) {
+			next, err = s.again(ctx, part, next)
+		} else {
+			next, err = s.match(ctx, part, next)
+		}
+		if err != nil || next >= s.run.step.limit {
+			return next, err
+		}
+	}
+	return next, nil
+}
+
+func (s *spill) match(ctx context.Context, part *spillPart, next int64) (int64, error) {
+	if part.bytes > maxPartition*s.run.x.r.opts.PartitionBytes {
+		return next, &Error{Err: ErrTooLarge, Message: "too many changed rows have one key or are equal", Hint: "A smaller window has fewer changed rows."}
+	}
+	var sides [2][]arrow.RecordBatch
+	for side := range sides {
+		err := s.read(ctx, part.segments[side], func(b arrow.RecordBatch) error {
+			sides[side] = append(sides[side], b)
+			return nil
+		})
+		if err != nil {
+			releaseAll(append(sides[0], sides[1]...))
+			return next, err
+		}
+	}
+	return s.run.partition(ctx, sides[0], sides[1], next)
+}
+
+// maxPartition is how many times PartitionBytes a partition may have that no hash can cut.
+const maxPartition = 4
+
+// again cuts a partition that is too large by other bits of the hash.
+func (s *spill) again(ctx context.Context, part *spillPart, next int64) (_ int64, err error) {
+	sub, err := s.run.newSpill(spillFan, s.level+1)
+	if err != nil {
+		return next, err
+	}
+	defer func() { err = errors.Join(err, sub.close()) }()
+	for side, segments := range part.segments {
+		if err := s.read(ctx, segments, func(b arrow.RecordBatch) error { return sub.add(ctx, side, b) }); err != nil {
+			return next, err
+		}
+	}
+	return sub.drain(ctx, next)
+}
+
+// read hands over the batches of segments.
+func (s *spill) read(ctx context.Context, segments []segment, put func(arrow.RecordBatch) error) error {
+	for _, seg := range segments {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r, err := ipc.NewReader(io.NewSectionReader(s.file, seg.at, seg.size))
+		if err != nil {
+			return fmt.Errorf("read spilled rows: %w", err)
+		}
+		for r.Next() {
+			b := r.RecordBatch()
+			b.Retain()
+			if err := put(b); err != nil {
+				r.Release()
+				return err
 			}
 		}
-		part := array.NewRecordBatch(b.Schema(), out, int64(len(list)))
-		err = put(p, part)
-		part.Release()
-		if err != nil {
-			return fmt.Errorf("spill changed rows: %w", err)
+		err = r.Err()
+		r.Release()
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read spilled rows: %w", err)
 		}
 	}
 	return nil
 }
 
-// spillFile is one side of one partition on disk, an Arrow IPC file.
-type spillFile struct {
-	f *os.File
-	w *ipc.FileWriter
+// batchBytes measures rows by their values alone: however a step's rows are cut into batches, the sum is the same.
+func batchBytes(b arrow.RecordBatch) int64 {
+	n := int64(0)
+	for _, c := range b.Columns() {
+		n += arrayBytes(c, 0, c.Len())
+	}
+	return n
 }
 
-func createSpill(path string, sc *arrow.Schema) (*spillFile, error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return nil, err
+func arrayBytes(a arrow.Array, lo, hi int) int64 {
+	rows := int64(hi - lo)
+	if rows == 0 {
+		return 0
 	}
-	w, err := ipc.NewFileWriter(f, ipc.WithSchema(sc))
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return &spillFile{f, w}, nil
-}
-
-func (s *spillFile) readBack() (_ []arrow.RecordBatch, err error) {
-	if s == nil {
-		return nil, nil
-	}
-	if err := s.w.Close(); err != nil {
-		return nil, fmt.Errorf("spill changed rows: %w", err)
-	}
-	r, err := ipc.NewFileReader(s.f)
-	if err != nil {
-		return nil, fmt.Errorf("read spilled rows: %w", err)
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	out := make([]arrow.RecordBatch, r.NumRecords())
-	for i := range out {
-		b, err := r.RecordBatchAt(i)
-		if err != nil {
-			return nil, fmt.Errorf("read spilled rows: %w", err)
+	switch a := a.(type) {
+	case array.ExtensionArray:
+		return arrayBytes(a.Storage(), lo, hi)
+	case *array.String:
+		return 4*rows + int64(a.ValueOffsets()[hi]-a.ValueOffsets()[lo])
+	case *array.Binary:
+		return 4*rows + int64(a.ValueOffsets()[hi]-a.ValueOffsets()[lo])
+	case array.ListLike:
+		first, _ := a.ValueOffsets(lo)
+		_, last := a.ValueOffsets(hi - 1)
+		return 4*rows + arrayBytes(a.ListValues(), int(first), int(last))
+	case *array.Struct:
+		n := int64(0)
+		for f := range a.NumField() {
+			n += arrayBytes(a.Field(f), lo, hi)
 		}
-		out[i] = b
+		return n
 	}
-	return out, nil
-}
-
-func (s *spillFile) close() {
-	if s != nil {
-		s.f.Close()
+	if w, ok := a.DataType().(arrow.FixedWidthDataType); ok {
+		return rows * int64(max(w.BitWidth()/8, 1))
 	}
+	return 16 * rows
 }
