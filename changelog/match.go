@@ -5,16 +5,22 @@ import "context"
 // match pairs and cancels the rows of both sides: by row id, then by identity within a key. key lists the columns that
 // pair rows; empty, whole rows are compared and only cancel. The outcome does not depend on workers.
 func (a *arena) match(ctx context.Context, key, compare []int) error {
-	a.partner = make([]uint32, a.n)
-	if a.rowID != nil && a.hasID != nil {
-		if err := a.join(ctx, []vector{a.rowID}, a.pick(compare), a.hasID, onlyUnique); err != nil {
-			return err
-		}
+	if err := a.matchIDs(ctx, compare); err != nil {
+		return err
 	}
 	if len(key) == 0 {
 		return a.join(ctx, a.pick(compare), nil, nil, cancelOnly)
 	}
 	return a.join(ctx, a.pick(key), a.pick(without(compare, key)), nil, pairUnique)
+}
+
+// matchIDs pairs and cancels rows by row id alone.
+func (a *arena) matchIDs(ctx context.Context, compare []int) error {
+	a.partner = make([]uint32, a.n)
+	if a.rowID == nil || a.hasID == nil {
+		return nil
+	}
+	return a.join(ctx, []vector{a.rowID}, a.pick(compare), a.hasID, onlyUnique)
 }
 
 func (a *arena) pick(cols []int) []vector {

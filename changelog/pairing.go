@@ -3,6 +3,7 @@ package changelog
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow"
 )
@@ -30,7 +31,7 @@ func (run *stepRun) bothSides(ctx context.Context) (err error) {
 	}()
 	parts := run.partitions()
 	if parts > 1 {
-		if s, err = run.newSpill(parts, 0); err != nil {
+		if s, err = run.spillStep(parts); err != nil {
 			return err
 		}
 	}
@@ -46,7 +47,7 @@ func (run *stepRun) bothSides(ctx context.Context) (err error) {
 		if bytes <= run.x.r.opts.PartitionBytes {
 			return nil
 		}
-		if s, err = run.newSpill(spillFan, 0); err != nil {
+		if s, err = run.spillStep(spillFan); err != nil {
 			return err
 		}
 		for side, held := range sides {
@@ -70,7 +71,7 @@ func (run *stepRun) bothSides(ctx context.Context) (err error) {
 	}
 	dels, inss := sides[0], sides[1]
 	sides = [2][]arrow.RecordBatch{}
-	_, err = run.partition(ctx, dels, inss, 0)
+	_, err = run.partition(ctx, dels, inss, 0, nil)
 	return err
 }
 
@@ -83,35 +84,73 @@ func (run *stepRun) partitions() int {
 	return int(min(max(2*max(run.del, run.ins)/rows, 2), 128))
 }
 
+// idsPair says whether row ids pair the rows of the step. In a net effect they do not: a row id says what became of a row
+// inside one commit.
+func (run *stepRun) idsPair() bool { return run.sides.RowID && !run.x.net }
+
 // partition matches the rows of one partition and emits them, numbered from first. It returns the next number. The
-// batches are released.
-func (run *stepRun) partition(ctx context.Context, dels, inss []arrow.RecordBatch, first int64) (int64, error) {
+// batches are released. With rest, rows are matched by row id alone, and those that no id pairs go there.
+func (run *stepRun) partition(ctx context.Context, dels, inss []arrow.RecordBatch, first int64, rest *spill) (int64, error) {
 	all := append(append([]arrow.RecordBatch(nil), dels...), inss...)
-	defer func() {
-		for _, b := range all {
-			b.Release()
-		}
-	}()
+	defer releaseAll(all)
 	if len(all) == 0 {
 		return first, nil
 	}
 	a, err := newArena(all, len(dels), run.x.r.opts.Workers)
-	if err != nil {
-		return 0, err
+	if err != nil || a.n == 0 {
+		return first, err
 	}
 	if run.sides.RowID {
 		last := len(a.cols) - 1
-		if last < 0 {
-			return first, nil
-		}
 		a.rowID, a.cols = a.cols[last], a.cols[:last]
-		// A net effect is by key, or by row: a row id says what became of a row inside one commit.
-		if ids, ok := a.rowID.(*intVector[int64]); ok && !run.x.net {
+		if ids, ok := a.rowID.(*intVector[int64]); ok && run.idsPair() {
 			a.hasID = func(ref uint32) bool { return !ids.isNull(ref) }
 		}
 	}
+	if rest != nil {
+		return run.partitionByID(ctx, a, all[0].Schema(), first, rest)
+	}
 	if err := a.match(ctx, run.lay.key, run.lay.compare); err != nil {
 		return 0, err
+	}
+	return run.emitArena(ctx, a, first)
+}
+
+// partitionByID emits what row ids pair and hands the other rows on.
+func (run *stepRun) partitionByID(ctx context.Context, a *arena, sc *arrow.Schema, first int64, rest *spill) (int64, error) {
+	if err := a.matchIDs(ctx, run.lay.compare); err != nil {
+		return first, err
+	}
+	var left [2][]uint32
+	a.result(func(ref uint32, removed bool, _ uint32, paired bool) bool {
+		switch {
+		case paired:
+		case removed:
+			left[0] = append(left[0], ref)
+		default:
+			left[1] = append(left[1], ref)
+		}
+		return true
+	})
+	cols := append(append([]vector(nil), a.cols...), a.rowID)
+	for side, refs := range left {
+		for _, ref := range refs {
+			a.partner[a.number(ref)] = cancelled // not emitted here
+		}
+		for len(refs) > 0 {
+			n := min(len(refs), chunkRows)
+			batches, err := gatherRows(sc, cols, refs[:n])
+			if err != nil {
+				return first, fmt.Errorf("spill changed rows: %w", err)
+			}
+			for k, b := range batches {
+				if err := rest.add(ctx, side, b); err != nil {
+					releaseAll(batches[k+1:])
+					return first, err
+				}
+			}
+			refs = refs[n:]
+		}
 	}
 	return run.emitArena(ctx, a, first)
 }

@@ -25,10 +25,11 @@ const (
 )
 
 // spill holds both sides of a step on disk, cut by hash into partitions. It is one temporary file without a name, so
-// that nothing is left of it whatever ends the process. A keyed step is cut by key; a log step by row id when it has one
-// (a copy-on-write update keeps it), else by row. A pair by row id whose keys hash apart is DELETE and INSERT then.
+// that nothing is left of it whatever ends the process. Rows are cut by key, in a log table by row. Where rows have ids they are cut by
+// id first: what ids pair is emitted, the rest is spilled again to rest.
 type spill struct {
 	run   *stepRun
+	rest  *spill // nil: rows are cut by key or by row
 	file  *storeio.TempFile
 	size  int64
 	level uint64
@@ -44,6 +45,20 @@ type spillPart struct {
 }
 
 type segment struct{ at, size int64 }
+
+// spillStep returns the spill of a whole step.
+func (run *stepRun) spillStep(parts int) (*spill, error) {
+	s, err := run.newSpill(parts, 0)
+	if err != nil || !run.idsPair() {
+		return s, err
+	}
+	ids, err := run.newSpill(parts, 0)
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	ids.rest = s
+	return ids, nil
+}
 
 func (run *stepRun) newSpill(parts int, level uint64) (*spill, error) {
 	o := run.x.r.opts
@@ -63,7 +78,11 @@ func (s *spill) close() error {
 		releaseAll(side)
 	}
 	s.held = [2][]arrow.RecordBatch{}
-	return s.file.Close()
+	err := s.file.Close()
+	if s.rest != nil && s.level == 0 {
+		err = errors.Join(err, s.rest.close())
+	}
+	return err
 }
 
 func releaseAll(batches []arrow.RecordBatch) {
@@ -91,7 +110,19 @@ func (s *spill) flush(ctx context.Context, side int) error {
 	if err != nil || a.n == 0 {
 		return err
 	}
-	lists := s.cut(a)
+	lists, unnamed := s.cut(a)
+	if len(unnamed) > 0 {
+		batches, err := gatherRows(held[0].Schema(), a.cols, unnamed)
+		if err != nil {
+			return fmt.Errorf("spill changed rows: %w", err)
+		}
+		for k, b := range batches {
+			if err := s.rest.add(ctx, side, b); err != nil {
+				releaseAll(batches[k+1:])
+				return err
+			}
+		}
+	}
 	written := make([][]byte, len(lists))
 	sizes := make([]int64, len(lists))
 	err = inParallel(ctx, a.workers, len(lists), func(_, p int) error {
@@ -100,9 +131,17 @@ func (s *spill) flush(ctx context.Context, side int) error {
 		}
 		var buf bytes.Buffer
 		w := ipc.NewWriter(&buf, ipc.WithSchema(held[0].Schema()))
-		sizes[p], err = writeRows(w, held[0].Schema(), a.cols, lists[p])
+		batches, err := gatherRows(held[0].Schema(), a.cols, lists[p])
+		for _, b := range batches {
+			sizes[p] += batchBytes(b)
+			if err == nil {
+				err = w.Write(b)
+			}
+			b.Release()
+		}
+		err = errors.Join(err, w.Close())
 		written[p] = buf.Bytes()
-		return errors.Join(err, w.Close())
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("spill changed rows: %w", err)
@@ -126,43 +165,40 @@ func (s *spill) flush(ctx context.Context, side int) error {
 	return nil
 }
 
-// writeRows writes rows, in more than one batch when they are too wide for one. It returns their bytes.
-func writeRows(w *ipc.Writer, sc *arrow.Schema, cols []vector, refs []uint32) (int64, error) {
+// gatherRows copies rows into a batch, or into more of them when they are too wide for one.
+func gatherRows(sc *arrow.Schema, cols []vector, refs []uint32) ([]arrow.RecordBatch, error) {
 	out := make([]arrow.Array, len(cols))
 	for c, v := range cols {
 		var err error
 		if out[c], err = v.gather(refs); errors.Is(err, errTooWide) {
-			n, err := writeRows(w, sc, cols, refs[:len(refs)/2])
+			left, err := gatherRows(sc, cols, refs[:len(refs)/2])
 			if err != nil {
-				return 0, err
+				return nil, err
 			}
-			m, err := writeRows(w, sc, cols, refs[len(refs)/2:])
-			return n + m, err
+			right, err := gatherRows(sc, cols, refs[len(refs)/2:])
+			return append(left, right...), err
 		} else if err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
-	b := array.NewRecordBatch(sc, out, int64(len(refs)))
-	defer b.Release()
-	return batchBytes(b), w.Write(b)
+	return []arrow.RecordBatch{array.NewRecordBatch(sc, out, int64(len(refs)))}, nil
 }
 
-// cut lists the rows of each partition, in order.
-func (s *spill) cut(a *arena) [][]uint32 {
+// cut lists the rows of each partition, in order. Where rows are cut by id, those without one are unnamed.
+func (s *spill) cut(a *arena) (lists [][]uint32, unnamed []uint32) {
 	run, cols := s.run, a.cols
-	var ids *intVector[int64]
-	if run.sides.RowID {
-		ids, _ = cols[len(cols)-1].(*intVector[int64])
-		cols = cols[:len(cols)-1]
-	}
 	by := run.lay.key
-	if len(by) > 0 || run.x.net {
-		ids = nil
-	}
 	if len(by) == 0 {
 		by = run.lay.compare
 	}
-	lists := make([][]uint32, len(s.parts))
+	if s.rest != nil {
+		by = []int{len(cols) - 1}
+	}
+	var ids *intVector[int64]
+	if s.rest != nil {
+		ids, _ = cols[len(cols)-1].(*intVector[int64])
+	}
+	lists = make([][]uint32, len(s.parts))
 	for p := range lists {
 		lists[p] = make([]uint32, 0, int(a.n)/len(lists)*5/4)
 	}
@@ -174,14 +210,15 @@ func (s *spill) cut(a *arena) [][]uint32 {
 		}
 		for i, h := range hashes[:n] {
 			ref := uint32(k<<chunkBits | i)
-			if ids != nil && !ids.isNull(ref) {
-				h = ids.hashAt(ref, 0)
+			if ids != nil && ids.isNull(ref) {
+				unnamed = append(unnamed, ref)
+				continue
 			}
 			p := mix(h, s.level) >> 32 % uint64(len(lists))
 			lists[p] = append(lists[p], ref)
 		}
 	}
-	return lists
+	return lists, unnamed
 }
 
 // drain matches and emits one partition after the other, numbered from next. It returns the next number.
@@ -207,6 +244,9 @@ func (s *spill) drain(ctx context.Context, next int64) (int64, error) {
 			return next, err
 		}
 	}
+	if s.rest != nil && s.level == 0 {
+		return s.rest.drain(ctx, next)
+	}
 	return next, nil
 }
 
@@ -225,7 +265,7 @@ func (s *spill) match(ctx context.Context, part *spillPart, next int64) (int64, 
 			return next, err
 		}
 	}
-	return s.run.partition(ctx, sides[0], sides[1], next)
+	return s.run.partition(ctx, sides[0], sides[1], next, s.rest)
 }
 
 // maxPartition is how many times PartitionBytes a partition may have that no hash can cut.
@@ -238,6 +278,7 @@ func (s *spill) again(ctx context.Context, part *spillPart, next int64) (_ int64
 		return next, err
 	}
 	defer func() { err = errors.Join(err, sub.close()) }()
+	sub.rest = s.rest
 	for side, segments := range part.segments {
 		if err := s.read(ctx, segments, func(b arrow.RecordBatch) error { return sub.add(ctx, side, b) }); err != nil {
 			return next, err

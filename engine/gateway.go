@@ -46,7 +46,9 @@ type Options struct {
 	// Roles are the role names that may log in; all of them are superusers. Empty means any name (trust).
 	Roles       []string
 	MemoryLimit int64
-	Threads     int
+	// TempLimit bounds the bytes that DuckDB spills; 0 is its own default.
+	TempLimit int64
+	Threads   int
 	// Retention is what VACUUM keeps; the zero value keeps the newest snapshot and the last minute.
 	Retention Retention
 	// MaintenanceInterval is how often tables are maintained in the background; 0 never.
@@ -107,7 +109,7 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 		return nil, fmt.Errorf("make the temporary folder: %w", err)
 	}
 	db, err := duck.Open(duck.Options{
-		TempDir: temp, MemoryLimit: o.MemoryLimit, Threads: o.Threads, AllowedDirs: append([]string{o.Dir}, o.FS.Roots()...),
+		TempDir: temp, MemoryLimit: o.MemoryLimit, TempLimit: o.TempLimit, Threads: o.Threads, AllowedDirs: append([]string{o.Dir}, o.FS.Roots()...),
 		Funcs: goFunctions(), Scalars: append(append(catalogScalars(gw.syscat), rowCall(gw)), gw.sequenceScalars()...),
 		InitSQL: append(pgsql.InitSQL(), pgcatalog.InitSQL()...),
 	})

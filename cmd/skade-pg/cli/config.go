@@ -39,6 +39,7 @@ type Config struct {
 	MaxConnections  int           `mapstructure:"max-connections"`
 	MemoryLimit     string        `mapstructure:"memory-limit"`
 	HeapLimit       string        `mapstructure:"heap-limit"`
+	TempLimit       string        `mapstructure:"temp-limit"`
 	Threads         int           `mapstructure:"threads"`
 	LogLevel        string        `mapstructure:"log-level"`
 	DrainSeconds    int           `mapstructure:"drain-seconds"`

@@ -40,7 +40,7 @@ func TestDefaults(t *testing.T) {
 	c, err := load(t, newServe())
 	require.NoError(t, err)
 	require.Equal(t, &Config{
-		Data: DefaultData, Listen: DefaultListen, Database: DefaultDatabase, LogLevel: "info", MaxConnections: 100, HeapLimit: "640MB", DrainSeconds: 10,
+		Data: DefaultData, Listen: DefaultListen, Database: DefaultDatabase, LogLevel: "info", MaxConnections: 100, HeapLimit: "640MB", TempLimit: "8GB", DrainSeconds: 10,
 		RetainAge: 7 * 24 * time.Hour, RetainSnapshots: 100, RetainDropped: 7 * 24 * time.Hour, RetainLog: 30 * 24 * time.Hour, MaintenanceInterval: 10 * time.Minute,
 		AllowRoot: []string{}, MountInterval: mount.DefaultInterval,
 	}, c)

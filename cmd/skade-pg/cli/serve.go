@@ -35,6 +35,7 @@ On a loopback address any user may connect without a password (trust). On any ot
 	f.String("tls-key", "", "key file of the certificate (PEM)")
 	f.Int("max-connections", 100, "connections at once")
 	f.String("memory-limit", "", "memory of all queries together, e.g. 4GB; default half of the machine's")
+	f.String("temp-limit", "8GB", "space in the folder's tmp: of all queries' spilled rows together, and of each step of changes")
 	f.String("heap-limit", "640MB", "memory of everything but queries: caches, rows being written; what is cached and buffered scales with it")
 	f.Int("threads", 0, "query threads; 0 is one per core")
 	f.Duration("retain-age", engine.DefaultRetention.Age, "maintenance keeps snapshots that are younger")

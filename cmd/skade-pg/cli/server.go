@@ -75,6 +75,10 @@ func Start(ctx context.Context, cfg *Config, log zerolog.Logger) (_ *Server, err
 	if err != nil {
 		return nil, err
 	}
+	spill, err := parseBytes(cfg.TempLimit)
+	if err != nil {
+		return nil, err
+	}
 	shares, err := shareHeap(heap)
 	if err != nil {
 		return nil, err
@@ -106,7 +110,7 @@ func Start(ctx context.Context, cfg *Config, log zerolog.Logger) (_ *Server, err
 		}
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	if err := s.wireLayers(ctx, dir, memory, shares, auth, tlsConfig); err != nil {
+	if err := s.wireLayers(ctx, dir, memory, spill, shares, auth, tlsConfig); err != nil {
 		return nil, err
 	}
 	if cfg.HTTP != "" {
@@ -146,7 +150,7 @@ func (s *Server) fileSystem(home string) (*storeio.FS, error) {
 }
 
 // wireLayers makes the layers above the catalog.
-func (s *Server) wireLayers(ctx context.Context, dir string, memory int64, heap heapShares, auth pgwire.Auth, tlsConfig *tls.Config) (err error) {
+func (s *Server) wireLayers(ctx context.Context, dir string, memory, spill int64, heap heapShares, auth pgwire.Auth, tlsConfig *tls.Config) (err error) {
 	fs := s.catalog.FS()
 	live := liveset.NewCache(liveset.Options{FS: fs, Budget: heap.files, Logger: s.log})
 	temp := filepath.Join(dir, "tmp")
@@ -154,10 +158,10 @@ func (s *Server) wireLayers(ctx context.Context, dir string, memory int64, heap 
 	s.mounts = mount.NewManager(mount.Options{Catalog: s.catalog, FS: fs, Logger: s.log, Interval: s.cfg.MountInterval})
 	s.engine, err = engine.New(ctx, engine.Options{
 		Catalog: s.catalog, Live: live, Warehouse: s.warehouse, FS: fs, Mounts: s.mounts,
-		Changes: changelog.New(changelog.Options{Catalog: s.catalog, Live: live, TempDir: temp, Logger: s.log}),
+		Changes: changelog.New(changelog.Options{Catalog: s.catalog, Live: live, TempDir: temp, TempLimit: spill, Logger: s.log}),
 		Lookup:  lookup.New(lookup.Options{Live: live, CacheBytes: heap.rows}),
 		Dir:     dir, Database: s.cfg.Database, Address: s.listener.Addr().String(), Roles: s.users.names,
-		MemoryLimit: memory, Threads: s.cfg.Threads, Version: version, Logger: s.log,
+		MemoryLimit: memory, TempLimit: spill, Threads: s.cfg.Threads, Version: version, Logger: s.log,
 		Retention:           engine.Retention{Snapshots: s.cfg.RetainSnapshots, Age: s.cfg.RetainAge, Dropped: s.cfg.RetainDropped, Log: s.cfg.RetainLog},
 		MaintenanceInterval: s.cfg.MaintenanceInterval,
 	})
