@@ -28,10 +28,10 @@ func startKillable(t *testing.T, dir string) *killable {
 	return startCommand(t, dir, exec.Command(os.Args[0]))
 }
 
-// startCommand runs a command that becomes this program.
+// startCommand runs a command that becomes this program; its Env is added to this process's.
 func startCommand(t *testing.T, dir string, cmd *exec.Cmd) *killable {
 	t.Helper()
-	cmd.Env = append(os.Environ(), serveFolder+"="+dir)
+	cmd.Env = append(append(os.Environ(), cmd.Env...), serveFolder+"="+dir)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
