@@ -44,11 +44,11 @@ func openTemp(t *testing.T, pid int, dir string) (open []string) {
 // bounded memory, told by what is resident, its client apart. Beyond --temp-limit the statement is 54000 and the session
 // lives on; a cancelled statement leaves no file. SKADE_BIG_CHANGES=10000000 is the full size: 512 MB.
 func TestChangesMemory(t *testing.T) {
-	size, bound := 1_200_000, int64(448<<20)
+	size, width, bound := 300_000, 130, int64(384<<20)
 	if s := os.Getenv("SKADE_BIG_CHANGES"); s != "" {
 		n, err := strconv.Atoi(s)
 		require.NoError(t, err)
-		size, bound = n, 512<<20
+		size, width, bound = n, 0, 512<<20
 	} else if testing.Short() {
 		t.Skip("takes seconds")
 	}
@@ -62,7 +62,7 @@ func TestChangesMemory(t *testing.T) {
 	writer := startKillable(t, dir)
 	c := writer.connect(t)
 	run(t, c, "CREATE TABLE big (id bigint PRIMARY KEY, n integer, v double precision, name text)")
-	run(t, c, fmt.Sprintf("INSERT INTO big SELECT i, i %% 1000, i / 7.0, 'name of row ' || i FROM generate_series(1, %d) i", size))
+	run(t, c, fmt.Sprintf("INSERT INTO big SELECT i, i %% 1000, i / 7.0, 'name of row ' || i || repeat('.', %d) FROM generate_series(1, %d) i", width, size))
 	run(t, c, "UPDATE big SET n = n + 1")
 	var last int64
 	require.NoError(t, c.QueryRow(context.Background(), "SELECT current_commit_seq()").Scan(&last))
