@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -29,24 +30,34 @@ func main() {
 	for in.Scan() {
 		var a answer
 		runtime.GC()
-		begin := time.Now()
+		begin, used := time.Now(), cpu()
 		switch in.Text() {
 		case "serial":
 			a = serial(b, *text)
 		case "one":
 			runtime.GOMAXPROCS(1)
-			a = collapse(b, &begin)
+			a = collapse(b, begin, used)
 			runtime.GOMAXPROCS(cores)
 		default:
-			a = collapse(b, &begin)
+			a = collapse(b, begin, used)
 		}
-		fmt.Println(a.took.Nanoseconds(), a.keys, a.olds, a.news, a.oldSum, a.newSum, a.min, a.max)
+		fmt.Println(a.took.Nanoseconds(), a.cpu.Nanoseconds(), a.keys, a.olds, a.news, a.oldSum, a.newSum, a.min, a.max)
 	}
+}
+
+// cpu is what the process has used of its cores.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		fmt.Fprintln(os.Stderr, "fold:", err)
+		os.Exit(1)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // answer is the aggregate that the peers compute, too.
 type answer struct {
-	took           time.Duration
+	took, cpu      time.Duration
 	keys           int64
 	olds, news     int64
 	oldSum, newSum int64
@@ -107,9 +118,9 @@ func changes(n, keys int, text bool) *changelog.Batch {
 }
 
 // collapse folds by the library; what is timed is the rows of the answer in memory, not their aggregate.
-func collapse(b *changelog.Batch, begin *time.Time) (a answer) {
+func collapse(b *changelog.Batch, begin time.Time, used time.Duration) (a answer) {
 	out, err := b.Collapse()
-	a.took = time.Since(*begin)
+	a.took, a.cpu = time.Since(begin), cpu()-used
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "fold:", err)
 		os.Exit(1)
