@@ -80,14 +80,22 @@ func (h *history) append1(live []testkit.LiveRow) bool {
 	return h.done("append %d", len(rows))
 }
 
-// next is a row of the same key: another one, or the same.
+// next is a row of the same key: another one, or the same but for a column, or the same.
 func (h *history) next(r testkit.LiveRow) testkit.Record {
 	n := r.As(h.schema())
-	if h.rng.IntN(4) > 0 {
-		for _, f := range h.schema().Fields() {
-			if f.ID > 2 {
-				n[f.ID] = h.value(f)
-			}
+	one := h.rng.IntN(4)
+	if one == 0 {
+		return n
+	}
+	only := h.schema().Field(h.rng.IntN(h.schema().NumFields())).ID
+	for _, f := range h.schema().Fields() {
+		v, isFloat := n[f.ID].(float64)
+		switch {
+		case f.ID <= 2 || one == 1 && f.ID != only:
+		case one == 1 && isFloat && v == 0:
+			n[f.ID] = -v // the zeros differ
+		default:
+			n[f.ID] = h.value(f)
 		}
 	}
 	return n

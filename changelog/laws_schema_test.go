@@ -26,8 +26,8 @@ func (h *history) evolve() bool {
 	name := columns[h.rng.IntN(len(columns))]
 	f := sc.Field(h.rng.IntN(sc.NumFields()))
 	_, taken := sc.FindFieldByName(name)
-	switch h.rng.IntN(5) {
-	case 0:
+	switch h.rng.IntN(7) {
+	case 0, 5, 6:
 		if taken {
 			return false
 		}
@@ -61,7 +61,7 @@ func (h *history) evolve() bool {
 
 func (h *history) newColumn(defaults bool) (iceberg.Type, iceberg.Literal) {
 	prim := iceberg.PrimitiveTypes
-	with := defaults && h.rng.IntN(2) == 0
+	with := defaults && h.rng.IntN(4) > 0
 	pick := func(t iceberg.Type, l iceberg.Literal) (iceberg.Type, iceberg.Literal) {
 		if with {
 			return t, l
