@@ -36,6 +36,7 @@ var sessionFunctions []*sessionFunction
 func init() {
 	sessionFunctions = []*sessionFunction{
 		{Function: sqlfuncs.Function{Name: "pg_notify", Args: []sqlfuncs.Arg{arg("channel", pgtype.Text), arg("payload", pgtype.Text)}, Returns: pgtype.Void}, call: pgNotify, perRow: true},
+		{Function: sqlfuncs.Function{Name: "pg_notification_queue_usage", Returns: pgtype.Float8, Volatile: true}, call: notifyUsage},
 		{Function: sqlfuncs.Function{Name: "set_config", Args: []sqlfuncs.Arg{arg("name", pgtype.Text), arg("value", pgtype.Text), arg("is_local", pgtype.Bool)}, Returns: pgtype.Text}, call: setConfig},
 		{Function: sqlfuncs.Function{Name: "pg_cancel_backend", Args: []sqlfuncs.Arg{arg("pid", pgtype.Int4)}, Returns: pgtype.Bool, Strict: true}, call: cancelBackend, perRow: true},
 		{Function: sqlfuncs.Function{Name: "pg_terminate_backend", Args: []sqlfuncs.Arg{arg("pid", pgtype.Int4)}, Returns: pgtype.Bool, Strict: true}, call: terminateBackend, perRow: true},
@@ -56,6 +57,10 @@ func boolValue(b bool) *sqlfuncs.Value {
 
 func pgNotify(_ context.Context, s *session, args []*sqlfuncs.Value) (*sqlfuncs.Value, error) {
 	return void(), s.notify(args[0].Text, args[1].Text)
+}
+
+func notifyUsage(_ context.Context, s *session, _ []*sqlfuncs.Value) (*sqlfuncs.Value, error) {
+	return &sqlfuncs.Value{OID: pgtype.Float8, Text: strconv.FormatFloat(s.gw.hub.usage(), 'g', -1, 64)}, nil
 }
 
 func setConfig(_ context.Context, s *session, args []*sqlfuncs.Value) (*sqlfuncs.Value, error) {

@@ -72,7 +72,7 @@ func (gw *Gateway) NewSession(ctx context.Context, st pgwire.Startup) (pgwire.Se
 	s := &session{
 		gw: gw, startup: st, gucs: newGUCs(), started: time.Now(),
 		cursors:  map[string]*cursor{},
-		listener: newListener(st.Identity, st.PID, st.Wire), owner: gw.locks.Owner(st.PID),
+		listener: newListener(st.Wire), owner: gw.locks.Owner(st.PID),
 	}
 	s.gucs.base["session_authorization"] = st.Identity.User
 	s.gucs.base["is_superuser"] = onOff(gw.isSuperuser(st.Identity.User))
@@ -274,7 +274,6 @@ func (s *session) Idle(idle bool) {
 		s.run.pending = nil
 		s.run.Unlock()
 		s.conns.shrink()
-		s.gw.feed.retry(s.listener)
 	}
 }
 

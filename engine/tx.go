@@ -180,6 +180,9 @@ func (s *session) endTx(ctx context.Context, commit bool) error {
 	if commit && err == nil {
 		err = s.sqlError(ctx, s.endTemp(ctx, t))
 	}
+	if commit && err == nil {
+		err = s.gw.hub.room(t.notifies)
+	}
 	s.closePortals()
 	t.closeGuards()
 	switch {

@@ -12,20 +12,54 @@ import (
 // longAgo is a deadline that has passed: setting it wakes whoever reads or writes.
 var longAgo = time.Unix(1, 0)
 
-// Notify implements Asyncer. The message is encoded here, once, and waits in the bounded queue.
-func (c *conn) Notify(pid int32, channel, payload string) bool {
+// AppendNotification appends a NotificationResponse. pid is the backend that notifies, 0 for the server itself.
+func AppendNotification(dst []byte, pid int32, channel, payload string) []byte {
 	dropNULs(&channel, &payload)
-	msg := encode(nil, &pgproto3.NotificationResponse{PID: uint32(pid), Channel: channel, Payload: payload})
+	return encode(dst, &pgproto3.NotificationResponse{PID: uint32(pid), Channel: channel, Payload: payload})
+}
+
+// maxNotifyBytes bounds the notifications that wait for one client. They are shared by the clients that wait for them.
+const maxNotifyBytes = 64 << 20
+
+// Notify implements Asyncer.
+func (c *conn) Notify(msgs ...[]byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.mu.closed || len(c.mu.notify) >= c.srv.o.NotifyQueue {
+	if c.mu.closed || c.notifyUsageLocked() >= 2 {
 		return false
 	}
-	c.mu.notify = append(c.mu.notify, msg)
-	if c.mu.waiting && c.mu.outside {
+	c.mu.notify = append(c.mu.notify, msgs...)
+	for _, m := range msgs {
+		c.mu.notifyBytes += len(m)
+	}
+	c.sendSoonLocked()
+	return true
+}
+
+// NotifyUsage implements Asyncer.
+func (c *conn) NotifyUsage() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.notifyUsageLocked()
+}
+
+func (c *conn) notifyUsageLocked() float64 {
+	return max(float64(len(c.mu.notify))/float64(c.srv.o.NotifyQueue), float64(c.mu.notifyBytes)/maxNotifyBytes)
+}
+
+// Wake implements Asyncer.
+func (c *conn) Wake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.news = true
+	c.sendSoonLocked()
+}
+
+// sendSoonLocked wakes the connection when it waits for its client and may tell it what is queued.
+func (c *conn) sendSoonLocked() {
+	if c.mu.waiting && c.mu.outside && !c.mu.closed {
 		_ = c.raw.SetReadDeadline(longAgo)
 	}
-	return true
 }
 
 // ParameterStatus implements Asyncer. A later value of a parameter replaces one that was not sent yet.
@@ -137,12 +171,22 @@ func (c *conn) woken() error {
 	if !send {
 		return nil
 	}
-	c.takeQueued(true)
+	if err := c.sendQueued(true); err != nil {
+		return err
+	}
 	if err := c.flush(); err != nil {
 		return err
 	}
-	if d, ok := c.sess.(Drained); ok {
-		d.NotifyDrained()
+	c.letGo()
+	return nil
+}
+
+// sendQueued sends what others queued, but for the last chunk of it, which it leaves in the output.
+func (c *conn) sendQueued(outside bool) error {
+	for c.takeQueued(outside) {
+		if err := c.flush(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -155,21 +199,48 @@ func (c *conn) takeNotices() {
 	c.mu.notices = nil
 }
 
-// takeQueued moves what others queued into the output, before ReadyForQuery: notifications, outside a transaction only, then parameters.
-func (c *conn) takeQueued(outside bool) {
+// queuedChunk is about how many bytes of what others queued go out at once.
+const queuedChunk = 64 << 10
+
+// takeQueued moves what others queued into the output, before ReadyForQuery: parameters, then notifications, outside a transaction only, a
+// chunk of them. It reports whether there are more.
+func (c *conn) takeQueued(outside bool) (more bool) {
 	c.takeNotices()
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if outside {
-		for _, m := range c.mu.notify {
-			c.out = append(c.out, m...)
-		}
-		c.mu.notify = nil
-	}
 	for _, p := range c.mu.status {
 		c.out = encode(c.out, &pgproto3.ParameterStatus{Name: p.Name, Value: p.Value})
 	}
 	c.mu.status = nil
+	if !outside {
+		c.mu.Unlock()
+		return false
+	}
+	n, size := 0, 0
+	for ; n < len(c.mu.notify) && size < queuedChunk; n++ {
+		c.out = append(c.out, c.mu.notify[n]...)
+		size += len(c.mu.notify[n])
+	}
+	c.mu.notify, c.mu.notifyBytes = c.mu.notify[n:], c.mu.notifyBytes-size
+	if len(c.mu.notify) == 0 {
+		c.mu.notify = nil
+	}
+	news := c.mu.news && len(c.mu.notify) == 0
+	if news {
+		c.mu.news = false
+	}
+	more = len(c.mu.notify) > 0
+	c.mu.Unlock()
+	if news && cap(c.out) == 0 {
+		c.out = takeBuffer()[:0]
+	}
+	if s, ok := c.sess.(Notifier); ok && news {
+		if c.out, more = s.AppendNotifications(c.out); more {
+			c.mu.Lock()
+			c.mu.news = true
+			c.mu.Unlock()
+		}
+	}
+	return more
 }
 
 // begin marks that a message is being handled; it reports a termination that came before.
@@ -213,7 +284,7 @@ func (c *conn) rest(outside, midBatch bool) error {
 	}
 	c.mu.busy, c.mu.midBatch = false, midBatch
 	c.mu.waiting, c.mu.outside = !midBatch, outside
-	if c.mu.waiting && outside && len(c.mu.notify) > 0 {
+	if c.mu.waiting && outside && (len(c.mu.notify) > 0 || c.mu.news) {
 		_ = c.raw.SetReadDeadline(longAgo)
 	}
 	return nil

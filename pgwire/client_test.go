@@ -263,27 +263,27 @@ func TestNotifyWhileIdle(t *testing.T) {
 	})
 	require.NoError(t, err)
 	wire := b.get(1).su.Wire
-	require.True(t, wire.Notify(7, "c", "one"))
+	require.True(t, wire.Notify(AppendNotification(nil, 7, "c", "one")))
 	require.NoError(t, c.WaitForNotification(t.Context()))
 	require.Equal(t, &pgconn.Notification{PID: 7, Channel: "c", Payload: "one"}, <-got)
 	// Inside a transaction they wait, and the queue is bounded.
 	_, err = c.Exec(t.Context(), "begin").ReadAll()
 	require.NoError(t, err)
-	for i := range 5 {
-		require.Equal(t, i < 3, wire.Notify(7, "c", fmt.Sprint(i)))
+	for i := range 8 {
+		require.Equal(t, i < 6, wire.Notify(AppendNotification(nil, 7, "c", fmt.Sprint(i))))
 	}
 	_, err = c.Exec(t.Context(), "select 1").ReadAll()
 	require.NoError(t, err)
 	require.Empty(t, got)
 	_, err = c.Exec(t.Context(), "commit").ReadAll()
 	require.NoError(t, err)
-	require.Len(t, got, 3)
+	require.Len(t, got, 6)
 }
 
 // TestStuckClient is W3: a client that does not read blocks neither notifiers nor others, and Terminate gets rid of it.
 func TestStuckClient(t *testing.T) {
 	b := newFakeBackend()
-	s := startServer(t, Options{Backend: b, NotifyQueue: 100})
+	s := startServer(t, Options{Backend: b, NotifyQueue: 50})
 	stuck := dialRaw(t, s.addr)
 	stuck.startup("u", "db")
 	stuck.until('Z', 1)
@@ -298,7 +298,7 @@ func TestStuckClient(t *testing.T) {
 	}, 5*time.Second, time.Millisecond)
 	refused := 0
 	for range 200 {
-		if !b.get(1).su.Wire.Notify(1, "c", "p") {
+		if !b.get(1).su.Wire.Notify(AppendNotification(nil, 1, "c", "p")) {
 			refused++
 		}
 	}

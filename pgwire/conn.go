@@ -47,22 +47,24 @@ type conn struct {
 
 	mu struct {
 		sync.Mutex
-		waiting   bool    // in a read between messages
-		outside   bool    // outside a transaction: notifications may go out
-		busy      bool    // a message is being handled
-		midBatch  bool    // between messages of a batch: a drain waits for Sync
-		writing   bool    // in a write
-		mayBreak  bool    // that a cancel may interrupt
-		deadline  bool    // the write deadline was moved by a cancel
-		session   Session // sess while it may be cancelled
-		cancelled bool    // a cancel came while the statement was blocked in a write or a COPY read
-		cause     *pgerr.Error
-		draining  bool
-		terminate *pgerr.Error
-		closed    bool
-		notify    [][]byte // encoded NotificationResponses
-		status    []Param  // ParameterStatus to send
-		notices   []byte   // encoded NoticeResponses
+		waiting     bool    // in a read between messages
+		outside     bool    // outside a transaction: notifications may go out
+		busy        bool    // a message is being handled
+		midBatch    bool    // between messages of a batch: a drain waits for Sync
+		writing     bool    // in a write
+		mayBreak    bool    // that a cancel may interrupt
+		deadline    bool    // the write deadline was moved by a cancel
+		session     Session // sess while it may be cancelled
+		cancelled   bool    // a cancel came while the statement was blocked in a write or a COPY read
+		cause       *pgerr.Error
+		draining    bool
+		terminate   *pgerr.Error
+		closed      bool
+		notify      [][]byte // encoded NotificationResponses
+		notifyBytes int
+		news        bool    // a Notifier has some, too
+		status      []Param // ParameterStatus to send
+		notices     []byte  // encoded NoticeResponses
 	}
 }
 
@@ -119,7 +121,7 @@ func (c *conn) close() {
 	c.mu.Lock()
 	c.mu.closed = true
 	c.mu.session = nil
-	c.mu.notify = nil
+	c.mu.notify, c.mu.notifyBytes = nil, 0
 	c.mu.Unlock()
 	c.cancel()
 	if c.sess != nil {
@@ -209,10 +211,15 @@ func (c *conn) idle() error {
 	if err := c.flush(); err != nil {
 		return err
 	}
-	if cap(c.out) > maxIdleOut {
+	c.letGo()
+	c.in.release()
+	return nil
+}
+
+// letGo gives the output's buffer back when it is a large one (W6).
+func (c *conn) letGo() {
+	if len(c.out) == 0 && cap(c.out) > maxIdleOut {
 		giveBuffer(c.out)
 		c.out = nil
 	}
-	c.in.release()
-	return nil
 }

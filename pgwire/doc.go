@@ -31,7 +31,7 @@
 //
 // # Concurrency
 //
-// Notify, Terminate and Cancel reach a connection that is blocked in a read or write by moving its deadline into the past; the
+// Notify, Wake, Terminate and Cancel reach a connection that is blocked in a read or write by moving its deadline into the past; the
 // goroutine wakes, finds the reason under conn.mu and goes on, with no byte lost. On TLS a timed-out write ends the
 // connection, because a TLS record cannot be resumed; a cancelled statement there waits for its write.
 //

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nordisk/skade-pg/internal/pgenc"
@@ -47,6 +48,7 @@ func (b *fakeBackend) get(pid int32) *fakeSession {
 }
 
 type fakeSession struct {
+	news      atomic.Int64
 	b         *fakeBackend
 	su        Startup
 	explicit  bool
@@ -168,7 +170,7 @@ func (s *fakeSession) Sync(context.Context) error {
 
 func (s *fakeSession) deliver() {
 	for _, p := range s.pending {
-		s.su.Wire.Notify(s.su.PID, "c", p)
+		s.su.Wire.Notify(AppendNotification(nil, s.su.PID, "c", p))
 	}
 	s.pending = nil
 	for _, p := range s.status {

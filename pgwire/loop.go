@@ -191,7 +191,9 @@ func (c *conn) ready() error {
 		c.closePortals()
 	}
 	c.skip, c.inBatch = false, false
-	c.takeQueued(status == 'I')
+	if err := c.sendQueued(status == 'I'); err != nil {
+		return err
+	}
 	c.send(&pgproto3.ReadyForQuery{TxStatus: status})
 	c.between()
 	// Before the client knows it: what it asks next, pg_stat_activity too, must not find this statement running.

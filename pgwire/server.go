@@ -28,7 +28,7 @@ type Options struct {
 	MaxMessage int
 	// StartupTimeout bounds start-up and authentication. Default 60 s.
 	StartupTimeout time.Duration
-	// NotifyQueue is how many notifications wait for one client before Notify refuses more. Default 1024.
+	// NotifyQueue is how many notifications may wait for one client (Asyncer.NotifyUsage). Default 65,536; 64 MiB of them at most.
 	NotifyQueue int
 	// CheckInterval is how often a running statement's client is checked for having gone away. Default 1 s.
 	CheckInterval time.Duration
@@ -67,7 +67,7 @@ func New(o Options) (*Server, error) {
 	}
 	def(&o.MaxConnections, 100)
 	def(&o.MaxMessage, 1<<30-1)
-	def(&o.NotifyQueue, 1024)
+	def(&o.NotifyQueue, 65536)
 	if o.StartupTimeout <= 0 {
 		o.StartupTimeout = time.Minute
 	}

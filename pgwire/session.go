@@ -136,9 +136,13 @@ type Writer interface {
 
 // Asyncer sends messages outside a statement. Safe for concurrent use. It never blocks on a slow client.
 type Asyncer interface {
-	// Notify queues a NotificationResponse, to be sent when the session is idle and outside a transaction. false: the queue
-	// is full and the notification was not taken.
-	Notify(pid int32, channel, payload string) bool
+	// Notify queues messages of AppendNotification, all or none, to be sent when the session is idle and outside a transaction. They must
+	// not change any more: one message may be sent to many. false: the queue is full twice over.
+	Notify(msgs ...[]byte) bool
+	// NotifyUsage is how full the queue is. From 1 on nobody should commit what adds to it.
+	NotifyUsage() float64
+	// Wake says that a Notifier has something to tell.
+	Wake()
 	// ParameterStatus queues a ParameterStatus, sent before the next ReadyForQuery.
 	ParameterStatus(name, value string)
 	// Cancel ends the running statement with cause, as a CancelRequest does: a read or write on its behalf ends, and
@@ -148,10 +152,11 @@ type Asyncer interface {
 	Terminate(cause *pgerr.Error)
 }
 
-// Drained is a Session that wants to know when a waiting client has taken what Notify queued: there is room again for what Notify refused.
-type Drained interface {
-	// NotifyDrained is called from the connection's goroutine.
-	NotifyDrained()
+// Notifier is a Session that makes notifications when they can be sent, instead of queueing them for a client that may never read.
+type Notifier interface {
+	// AppendNotifications appends messages of AppendNotification, some 64 KiB of them, and reports whether there are more. It is called
+	// from the connection's goroutine, after Wake, once the session is idle and outside a transaction.
+	AppendNotifications(dst []byte) (out []byte, more bool)
 }
 
 // Noticer is an Asyncer that also takes notices for which no Writer is at hand (during Prepare, Bind, Sync). They are sent with

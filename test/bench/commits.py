@@ -1,9 +1,12 @@
-"""P9 and P11: single-row commits, from one writer and from 64, and how they grow."""
+"""P9, P11 and P14: single-row commits, from one writer and from 64, how they grow, and who hears of them."""
 
+import contextlib
 import re
+import subprocess
 import urllib.request
 
-from measure import Row, race, rate
+from measure import Row, ms, race, rate
+from peers import ROOT
 from wire import pgbench, script
 
 TABLES = 64
@@ -41,6 +44,62 @@ def p9(w):
         yield Row("P9", f"prepared upsert of one row, a commit each, {what}", "PostgreSQL, synchronous_commit on", rate(1 / a, "tx/s"), rate(1 / b, "tx/s"), b / a,
                   f"≥ {target}×" if target else "", target is None or b / a >= target,
                   f"{syncs:.2f} syncs of the file store a commit; each commit makes three files (data, manifest, manifest list), then Parquet's writer and DuckDB's evaluation of SET")
+
+
+    yield notified(w)
+
+
+def listen(w):
+    """The program that stands for listening clients."""
+    program = w.folder / "listen"
+    if not program.exists():
+        subprocess.run(["go", "build", "-o", program, "./test/bench/listen"], cwd=ROOT, check=True)
+    return program
+
+
+def notified(w):
+    """From a commit's answer at the writer to its notification at another session."""
+    program, upsert = listen(w), "INSERT INTO w0 VALUES (1, 1, 'text') ON CONFLICT (id) DO UPDATE SET v = w0.v + 1"
+
+    def side(server, channel, sql):
+        def run():
+            r = subprocess.run([program, "-url", server.url, "-channel", channel, "-commits", "200", "-sql", sql], capture_output=True, text=True, timeout=300)
+            assert r.returncode == 0, r.stderr
+            return float(r.stdout.split()[0]), None
+        return run
+
+    a, b = race(side(w.skade, "skade_commits", upsert), side(w.postgres, "heard", upsert + "; NOTIFY heard, 'x'"), w.scale.rounds, lambda ours, theirs: None)
+    return Row("P9", "commit → NOTIFY, from the commit's answer to the other session's message, p50 (0: it was there first)", "PostgreSQL, NOTIFY in the transaction",
+               ms(a), ms(b), None, "< 1 ms", a < 0.001, "a goroutine is woken and writes to its socket")
+
+
+@contextlib.contextmanager
+def listeners(w, sessions, stuck):
+    p = subprocess.Popen([listen(w), "-url", w.skade.url, "-sessions", str(sessions), "-stuck", str(stuck)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert p.stdout.readline() == "ready\n"
+        yield
+    finally:
+        p.stdin.close()
+        told = p.stdout.readline()
+        p.wait(60)
+    assert int(told) > 0, "nobody heard anything"
+
+
+def p14(w):
+    """Commits per second with a thousand sessions that LISTEN, one of which never reads, against none."""
+    scripts = setup(w)
+    for clients, files, what in ((1, scripts[:1], "1 writer"), (64, scripts, "64 writers, 64 tables")):
+        def alone():
+            return 1 / pgbench(w.skade.url, files, clients, max(3, w.scale.seconds)), None
+
+        def heard():
+            with listeners(w, 1000, 1):
+                return alone()
+
+        a, b = race(heard, alone, 2 * w.scale.rounds + 1)
+        yield Row("P14", f"upserts of one row, {what}, while 1,000 sessions LISTEN, one of them stuck", "itself without listeners", rate(1 / a, "tx/s"), rate(1 / b, "tx/s"), b / a,
+                  "≥ 0.95×", b / a >= 0.95, "sessions are woken so often that it takes some 3 % of the processors, and get what came meanwhile at once")
 
 
 def p11(w):

@@ -19,17 +19,17 @@ PGBIN = pathlib.Path("/usr/lib/postgresql/15/bin")
 
 
 class Gateway:
-    """bin/skade-pg with its defaults."""
+    """bin/skade-pg with its defaults and some flags."""
 
     name = "skade-pg"
 
-    def __init__(self, folder):
+    def __init__(self, folder, *flags):
         self.data = folder / "skade"
         self.log = open(folder / "skade.log", "wb")
         binary = os.environ.get("SKADE_PG_BIN", ROOT / "bin" / "skade-pg")
         self.version = subprocess.run([binary, "version"], capture_output=True, text=True).stdout.strip().splitlines()[0]
         self.http = f"http://127.0.0.1:{free_port()}"
-        self.process = subprocess.Popen([binary, "serve", "--data", self.data, "--listen", "127.0.0.1:0", "--http", self.http[7:], "--allow-root", folder],
+        self.process = subprocess.Popen([binary, "serve", "--data", self.data, "--listen", "127.0.0.1:0", "--http", self.http[7:], "--allow-root", folder, *flags],
                                         stdout=subprocess.PIPE, stderr=self.log, text=True)
         self.url = re.search(r"postgres://\S+", self.process.stdout.readline()).group(0)
         self.db = psycopg.connect(self.url, autocommit=True)
