@@ -227,6 +227,8 @@ func (f *Feed) Lose() *Feed {
 type ChangeFeed struct {
 	Name   string
 	Change func(old *Feed, now time.Time) (*Feed, error)
+	// Once, when not empty, names the change: one transaction makes it once, however often it is asked to.
+	Once string
 }
 
 func (ch ChangeFeed) apply(_ context.Context, a *attempt) error {

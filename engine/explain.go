@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,34 +67,17 @@ func (s *session) planOf(ctx context.Context, b binding, u *pgsql.Explain, w pgw
 		root["Relation Name"] = name
 		ex.lines = append(ex.lines, "Key Lookup on "+name)
 	} else {
-		r := &rendered{plan: true}
-		if err := s.openInto(ctx, r, q, b.args, nil, nil); err != nil {
-			return nil, err
-		}
-		defer r.release()
 		ex.lines = append(ex.lines, nodeName(q))
 		var plans []map[string]any
-		for _, sc := range r.scans {
-			ex.lines = append(ex.lines,
-				fmt.Sprintf("  ->  Iceberg Scan on %s", sc.name),
-				fmt.Sprintf("        Files: considered=%d opened=%d", sc.considered, sc.opens),
-				fmt.Sprintf("        Bytes: %d", sc.bytes),
-				fmt.Sprintf("        Rows: live=%d suppressed=%d", sc.rows, sc.suppressed))
-			plans = append(plans, map[string]any{"Node Type": "Iceberg Scan", "Relation Name": sc.name, "Files Considered": sc.considered, "Files Opened": sc.opens, "Bytes": sc.bytes, "Live Rows": sc.rows, "Suppressed Rows": sc.suppressed})
-		}
-		for _, use := range q.Relations {
-			if use.Func != nil && use.Func.Name != "table_at" {
-				ex.lines = append(ex.lines, "  ->  Function Scan on "+use.Func.Name)
-				more, node, err := s.explainFunction(ctx, use, b.args)
-				if err != nil {
-					return nil, err
-				}
-				ex.lines = append(ex.lines, more...)
-				plans = append(plans, node)
-			} else if use.Relation.Kind == pgsql.System {
-				ex.lines = append(ex.lines, "  ->  Catalog Scan on "+use.Relation.Schema+"."+use.Relation.Name)
-				plans = append(plans, map[string]any{"Node Type": "Catalog Scan", "Relation Name": use.Relation.Name})
+		for _, part := range append(slices.Clone(q.Parts), q) { // what runs before it reads, too
+			if part == nil {
+				continue
 			}
+			nodes, err := s.explainSources(ctx, ex, part, b.args)
+			if err != nil {
+				return nil, err
+			}
+			plans = append(plans, nodes...)
 		}
 		if plans != nil {
 			root["Plans"] = plans
@@ -117,6 +101,38 @@ func (s *session) planOf(ctx context.Context, b binding, u *pgsql.Explain, w pgw
 		ex.tree["Planning Time"], ex.tree["Execution Time"] = float64(planned.Microseconds())/1000, float64(took.Microseconds())/1000
 	}
 	return ex, nil
+}
+
+// explainSources shows what the sources of a query consider and open.
+func (s *session) explainSources(ctx context.Context, ex *explained, q *pgsql.Query, args []value) (plans []map[string]any, err error) {
+	r := &rendered{plan: true}
+	if err := s.openInto(ctx, r, q, args, nil, nil); err != nil {
+		return nil, err
+	}
+	defer r.release()
+	for _, sc := range r.scans {
+		ex.lines = append(ex.lines,
+			fmt.Sprintf("  ->  Iceberg Scan on %s", sc.name),
+			fmt.Sprintf("        Files: considered=%d opened=%d", sc.considered, sc.opens),
+			fmt.Sprintf("        Bytes: %d", sc.bytes),
+			fmt.Sprintf("        Rows: live=%d suppressed=%d", sc.rows, sc.suppressed))
+		plans = append(plans, map[string]any{"Node Type": "Iceberg Scan", "Relation Name": sc.name, "Files Considered": sc.considered, "Files Opened": sc.opens, "Bytes": sc.bytes, "Live Rows": sc.rows, "Suppressed Rows": sc.suppressed})
+	}
+	for _, use := range q.Relations {
+		if use.Func != nil && use.Func.Name != "table_at" {
+			ex.lines = append(ex.lines, "  ->  Function Scan on "+use.Func.Name)
+			more, node, err := s.explainFunction(ctx, use, args)
+			if err != nil {
+				return nil, err
+			}
+			ex.lines = append(ex.lines, more...)
+			plans = append(plans, node)
+		} else if use.Relation.Kind == pgsql.System {
+			ex.lines = append(ex.lines, "  ->  Catalog Scan on "+use.Relation.Schema+"."+use.Relation.Name)
+			plans = append(plans, map[string]any{"Node Type": "Catalog Scan", "Relation Name": use.Relation.Name})
+		}
+	}
+	return plans, nil
 }
 
 func nodeName(q *pgsql.Query) string {

@@ -56,7 +56,8 @@ func ackFeed(_ context.Context, env *Env, args []*Value) (*Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	tx.Also(catalog.ChangeFeed{Name: name, Change: ack})
+	// A query over the window's changes may ask for each of its rows.
+	tx.Also(catalog.ChangeFeed{Name: name, Change: ack, Once: args[1].Text + " " + args[2].Text})
 	for i, s := range now.Shards {
 		if s.Position != then.Shards[i].Position {
 			return &Value{OID: pgtype.Int8, Text: strconv.FormatUint(then.Shards[i].Position, 10)}, nil

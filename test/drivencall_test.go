@@ -117,7 +117,10 @@ func TestChangefeedInOneStatement(t *testing.T) {
 	}
 	// EXPLAIN takes no window.
 	run(t, c, "INSERT INTO src VALUES (5, 'e')")
-	require.NotEmpty(t, rows(t, c, "EXPLAIN "+consume))
+	plan := fmt.Sprint(rows(t, c, "EXPLAIN "+consume))
+	for _, node := range []string{"Function Scan on changefeed_window", "Function Scan on table_changes", "Iceberg Scan on public.dst"} {
+		require.Contains(t, plan, node)
+	}
 	require.Equal(t, [][]string{{"∅"}}, rows(t, c, "SELECT window_id FROM skade.changefeeds"))
 	// Undone with its transaction, done again.
 	run(t, c, "BEGIN")
@@ -129,6 +132,11 @@ func TestChangefeedInOneStatement(t *testing.T) {
 	// A window by itself, acknowledged by its row; a stale token; another feed's name; the functions over the rows of tables.
 	run(t, c, "INSERT INTO src VALUES (6, 'f')")
 	require.Len(t, rows(t, c, "SELECT changefeed_ack('f', w.window_id, w.lease_token) FROM changefeed_window('f') w"), 1)
+	run(t, c, "INSERT INTO src VALUES (7, 'g'), (8, 'h')")
+	run(t, c, "UPDATE src SET v = 'H' WHERE id = 8")
+	require.Equal(t, [][]string{{"7", "t"}, {"8", "t"}, {"8", "t"}, {"8", "t"}},
+		rows(t, c, "SELECT c.id, changefeed_ack('f', w.window_id, w.lease_token) > 0 FROM changefeed_window('f') w, table_changes('src', 'seq:' || w.from_seq, 'seq:' || w.to_seq) c ORDER BY 1"), "a row each, one acknowledgement")
+	require.Empty(t, rows(t, c, "SELECT * FROM changefeed_window('f')"))
 	require.Equal(t, "40001", sqlstate(t, c, "SELECT changefeed_ack('f', w, 'stale') FROM generate_series(1, 2) w").Code)
 	require.Equal(t, "42704", sqlstate(t, c, "SELECT changefeed_ack(f, 1, 'x') FROM (VALUES ('none')) q(f)").Code)
 	require.Len(t, rows(t, c, "SELECT changefeed_create('g' || i) FROM generate_series(1, 3) i"), 3)

@@ -33,7 +33,16 @@ func (tx *Tx) addOp(c catalog.Change, key catalog.TableKey) {
 }
 
 // Also adds a change of the catalog that happens with the transaction's own, and by itself when there are none.
-func (tx *Tx) Also(c catalog.Change) { tx.addOp(c, "") }
+func (tx *Tx) Also(c catalog.Change) {
+	if f, ok := c.(catalog.ChangeFeed); ok && f.Once != "" {
+		for _, o := range tx.ops {
+			if have, ok := o.change.(catalog.ChangeFeed); ok && have.Name == f.Name && have.Once == f.Once {
+				return
+			}
+		}
+	}
+	tx.addOp(c, "")
+}
 
 // dropOps takes definitions back.
 func (tx *Tx) dropOps(match func(catalog.Change) bool) {
