@@ -18,12 +18,16 @@ import (
 // NULL, NaN is NaN, −0.0 is not 0.0.
 //
 // Rows keep the metadata columns of the change they come from and the order of the batch; an update stands where its old
-// value was taken away. Records are read in parallel, by as many goroutines as the Reader has workers. Errors: ErrTooLarge beyond 2³¹ rows.
+// value was taken away. Records are read in parallel, by as many goroutines as the Reader has workers. Errors: ErrUnknownColumn for a batch that
+// was projected, ErrTooLarge beyond 2³¹ rows.
 func (b *Batch) Collapse() (*Batch, error) { return b.collapse(b.workers) }
 
 func (b *Batch) collapse(workers int) (*Batch, error) {
 	if workers <= 0 {
 		workers = defaultWorkers()
+	}
+	if b.projected {
+		return nil, &Error{Err: ErrUnknownColumn, Message: "a projected batch lacks columns that tell its rows apart", Hint: "Project after Collapse."}
 	}
 	out := *b
 	out.Records = nil

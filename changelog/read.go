@@ -22,7 +22,8 @@ type Batch struct {
 	FullReload bool
 	Warnings   []string
 
-	workers int
+	workers   int
+	projected bool
 }
 
 // Rows counts the rows of all records.
@@ -49,8 +50,9 @@ func (r *Reader) window(ident table.Identifier, from, to Bound) Request {
 	return Request{Cut: r.opts.Catalog.Cut(), Ident: ident, From: from, To: to}
 }
 
-// Project keeps the named table columns and all metadata columns; it comes after Collapse, which needs whole rows.
-// Errors: ErrUnknownColumn.
+// Project keeps the named table columns, in the order named, and all metadata columns: _change_type always stays. A name that comes
+// twice counts once. It comes after Collapse, which needs whole rows and refuses a projected batch.
+// Errors: ErrUnknownColumn for a name that is neither a table column nor a metadata column; the batch is as it was.
 func (b *Batch) Project(names ...string) (*Batch, error) {
 	out := *b
 	cols := *b.Columns
@@ -59,7 +61,12 @@ func (b *Batch) Project(names ...string) (*Batch, error) {
 	var fields []iceberg.NestedField
 	for _, name := range names {
 		i := slices.IndexFunc(b.Columns.Table.Fields(), func(f iceberg.NestedField) bool { return f.Name == name })
-		if i < 0 {
+		switch {
+		case slices.Contains(keep, i):
+			continue
+		case i < 0 && b.Columns.Schema.HasField(name):
+			continue // a metadata column: it stays anyway
+		case i < 0:
 			return nil, &Error{Err: ErrUnknownColumn, Message: fmt.Sprintf("table has no column %q", name)}
 		}
 		keep, fields = append(keep, i), append(fields, b.Columns.Table.Field(i))
@@ -73,7 +80,7 @@ func (b *Batch) Project(names ...string) (*Batch, error) {
 	}
 	cols.Schema = arrow.NewSchema(af, nil)
 	cols.Table = iceberg.NewSchema(b.Columns.Table.ID, fields...)
-	out.Columns, out.Records = &cols, nil
+	out.Columns, out.Records, out.projected = &cols, nil, true
 	for _, r := range b.Records {
 		list := make([]arrow.Array, len(keep))
 		for k, i := range keep {
