@@ -469,9 +469,29 @@ func (s *session) evaluateNative(ctx context.Context, as []*pgsql.Arg, args []va
 		if v.Null {
 			continue
 		}
-		if out[i].v, err = s.decode(v.OID, pgenc.Text, []byte(v.Text)); err != nil {
+		text := v.Text
+		if a.Array != nil {
+			text = arrayText(v.Array)
+		}
+		if out[i].v, err = s.decode(v.OID, pgenc.Text, []byte(text)); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// arrayText is ARRAY[…] as an array literal.
+func arrayText(elems []*sqlfuncs.Value) string {
+	parts := make([]string, len(elems))
+	for i, e := range elems {
+		switch {
+		case e.Null:
+			parts[i] = "NULL"
+		case e.Array != nil:
+			parts[i] = arrayText(e.Array)
+		default:
+			parts[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(e.Text) + `"`
+		}
+	}
+	return "{" + strings.Join(parts, ",") + "}"
 }

@@ -119,8 +119,8 @@ func settleSeveral[T entry[T]](id string, went, came []T, old func(string) (T, b
 	switch {
 	case len(now) == 0:
 		changed[id] = none
-	case !had || !was.same(now[0]):
-		changed[id] = now[0]
+	case !had || was != now[0]:
+		changed[id] = now[0] // another one, or the same entry, read again: it may have inherited more
 	}
 	if len(now) > 1 {
 		return multi.put(id, &repeated[T]{now})

@@ -87,6 +87,19 @@ func TestInheritedRowIDs(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, d, 1)
 	}
+	// So do the manifests of a file that is listed twice.
+	k = newKit(t, 2)
+	c = k.cache()
+	f = k.dataFile(0, "", rowsOf(1, 2, 3), 0)
+	k.commit(change{add: []iceberg.DataFile{f}})
+	before, _ = k.commit(change{add: []iceberg.DataFile{f}})
+	require.Nil(t, k.at(c, before).File(f.FilePath()).File.FirstRowID)
+	k.version = 3
+	after, _ = k.commit(change{add: []iceberg.DataFile{k.dataFile(0, "", rowsOf(4), 0)}})
+	derived, fresh := k.at(c, after).File(f.FilePath()).File, k.at(k.cache(), after).File(f.FilePath()).File
+	require.NotNil(t, derived.FirstRowID)
+	require.Equal(t, *fresh.FirstRowID, *derived.FirstRowID)
+
 	// A row that died as the file's rows got ids had none.
 	k = newKit(t, 2)
 	f = k.dataFile(0, "", rowsOf(1, 2, 3), 0)

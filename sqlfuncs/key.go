@@ -38,6 +38,11 @@ func appendKeyPart(b array.Builder, v *Value) error {
 	}
 	text := v.Text
 	switch dt.ID() {
+	case arrow.INT32, arrow.INT64:
+		// A numeric equals an integer when nothing follows the point.
+		if whole, fraction, ok := strings.Cut(text, "."); ok && v.OID == pgtype.Numeric && strings.Trim(fraction, "0") == "" {
+			text = whole
+		}
 	case arrow.TIMESTAMP, arrow.DATE32, arrow.TIME64:
 		text = strings.Replace(text, " ", "T", 1)
 	}
@@ -62,6 +67,25 @@ func keyParts(key *Value) []*Value {
 		}
 	}
 	return parts
+}
+
+// unmatched reports a key that no row has: a part is a numeric with a fraction, and its column an integer.
+func unmatched(key *arrow.Schema, parts []*Value) bool {
+	for i, v := range parts {
+		if i >= key.NumFields() || v.OID != pgtype.Numeric {
+			continue
+		}
+		if id := key.Field(i).Type.ID(); id != arrow.INT32 && id != arrow.INT64 {
+			continue
+		}
+		if v.Text == "NaN" || strings.HasSuffix(v.Text, "Infinity") {
+			return true
+		}
+		if _, fraction, ok := strings.Cut(v.Text, "."); ok && strings.Trim(fraction, "0") != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // keyBuilder collects keys as a batch for a lookup.

@@ -159,7 +159,7 @@ func openLookup(ctx context.Context, env *Env, shape *Shape, args []*Value) (*Ro
 // keyBatch is one key as a batch of one row; nil when a part is NULL. Errors: 42804, 22P02.
 func keyBatch(schema *arrow.Schema, key *Value) (arrow.RecordBatch, error) {
 	parts := keyParts(key)
-	if parts == nil {
+	if parts == nil || unmatched(schema, parts) {
 		return nil, nil
 	}
 	b, err := newKeyBuilder(schema, len(parts))

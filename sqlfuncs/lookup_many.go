@@ -122,7 +122,7 @@ func lookupKeys(ctx context.Context, p *lookup.Lookuper, keys []*Value, first in
 	var places []int64
 	for i, k := range keys {
 		parts := keyParts(k)
-		if parts == nil {
+		if parts == nil || unmatched(p.Columns().Key, parts) {
 			continue
 		}
 		if b == nil {
