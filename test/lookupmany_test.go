@@ -50,6 +50,12 @@ func TestLookupMany(t *testing.T) {
 		}
 		require.Equal(t, []int64{wantN, wantSum, 0}, []int64{n, sum, wrong}, cast)
 	}
+	require.Equal(t, want[:2], rows(t, c, "SELECT id, name, _key_ordinal FROM lookup_many('t', string_to_array('3,7', ',')::int[])"))
+	for _, types := range []string{"", "(int[])", "(text)"} {
+		run(t, c, "PREPARE many"+types+" AS SELECT id, name, _key_ordinal FROM lookup_many('t', $1)")
+		require.Equal(t, want[:2], rows(t, c, "EXECUTE many('{3,7}')"), types)
+		run(t, c, "DEALLOCATE many")
+	}
 	// The transaction's own rows.
 	run(t, c, "BEGIN")
 	run(t, c, "INSERT INTO t VALUES (1000, 'mine', NULL)")
@@ -86,6 +92,12 @@ func TestLookupManyKeys(t *testing.T) {
 		e := sqlstate(t, c, sql)
 		require.Equal(t, code, e.Code, "%s: %s", sql, e.Message)
 	}
+	// A numeric equals an integer, or no row has it.
+	run(t, c, "CREATE TABLE i (id int PRIMARY KEY)")
+	run(t, c, "INSERT INTO i VALUES (1), (20)")
+	require.Equal(t, [][]string{{"20"}}, rows(t, c, "SELECT * FROM lookup('i', 20.00)"))
+	require.Empty(t, rows(t, c, "SELECT * FROM lookup('i', 1.5)"))
+	require.Equal(t, [][]string{{"1", "1"}}, rows(t, c, "SELECT * FROM lookup_many('i', ARRAY[1.5, 1.0])"))
 	e := sqlstate(t, c, "SELECT * FROM lookup('l', ROW(1, 2, 3))")
 	require.Equal(t, "The key is (o integer, line integer).", e.Hint)
 	run(t, c, "CREATE TABLE nokey (a int)")

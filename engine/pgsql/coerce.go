@@ -113,7 +113,7 @@ func (s *scope) applyMod(e *expr, typ uint32, mod int32, ctx coercionContext) *e
 	}
 	var out *expr
 	if te := elemType(typ); te != 0 && e.dims <= 1 {
-		v := &expr{kind: kColumn, typ: te, mod: -1, ident: "v", prec: e.prec, scale: e.scale, loose: e.loose}
+		v := &expr{kind: kColumn, typ: te, mod: -1, ident: lambdaVar, prec: e.prec, scale: e.scale, loose: e.loose}
 		elem := s.applyMod(v, te, mod, ctx)
 		if elem == v {
 			return e
@@ -395,7 +395,7 @@ func (s *scope) convertArray(e *expr, from, to, typ uint32, ctx coercionContext)
 		c := *e
 		return &c
 	}
-	v := &expr{kind: kColumn, typ: from, mod: -1, ident: "v", prec: e.prec, scale: e.scale, loose: e.loose}
+	v := &expr{kind: kColumn, typ: from, mod: -1, ident: lambdaVar, prec: e.prec, scale: e.scale, loose: e.loose}
 	conv := s.convert(v, to, -1, ctx)
 	var out *expr
 	if e.dims > 1 {
@@ -416,7 +416,7 @@ func (s *scope) fromString(e *expr, typ uint32, mod int32) *expr {
 		return s.literal(e.lit, typ, mod, e.loc, explicitCoercion)
 	}
 	if te := elemType(typ); te != 0 {
-		v := &expr{kind: kColumn, typ: pgtype.Text, mod: -1, ident: "v"}
+		v := &expr{kind: kColumn, typ: pgtype.Text, mod: -1, ident: lambdaVar}
 		conv := s.convert(v, te, -1, explicitCoercion)
 		out := call(typ, "list_transform(skade_array_in($1), lambda v: $2)", e, conv)
 		out.prec, out.scale, out.loose = conv.prec, conv.scale, conv.loose

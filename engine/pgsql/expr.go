@@ -246,7 +246,9 @@ func (e *expr) sql() string {
 // isConstantLike reports an expression without columns, aggregates, subqueries and set-returning calls.
 func (e *expr) isConstantLike() bool {
 	switch e.kind {
-	case kColumn, kAgg, kWindow, kGrouping, kSRF, kSub, kDefault:
+	case kColumn:
+		return e.rel == nil && e.ident == lambdaVar
+	case kAgg, kWindow, kGrouping, kSRF, kSub, kDefault:
 		return false
 	}
 	for _, a := range e.args {
@@ -256,6 +258,9 @@ func (e *expr) isConstantLike() bool {
 	}
 	return true
 }
+
+// lambdaVar is the SQL of a lambda's variable, which stands for an element of the array that the lambda is applied to.
+const lambdaVar = "v"
 
 // walk visits e and what is inside it; visit returns false to stay out of a node's arguments.
 func (e *expr) walk(visit func(*expr) bool) {

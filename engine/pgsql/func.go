@@ -459,6 +459,9 @@ func (s *scope) engineCall(c *funcCallInfo) *expr {
 			}
 			s.az.unsupported(c.node.Location, "function %s over a column", c.name)
 		}
+		if a.typ == pgtype.Unknown && a.kind != kConst { // a parameter without a type, for an argument of any
+			a = s.coerceTo(a, pgtype.Text, -1, implicitCoercion, "")
+		}
 		k.Args[i] = s.az.arg(a)
 	}
 	s.az.volatile = true

@@ -439,7 +439,7 @@ func (s *scope) emitArrayOp(name string, op *operRow, left, right *expr, elem ui
 	case name == "=" && !all && right.dims <= 1:
 		e = call(pgtype.Bool, "skade_fn.any_eq($1, $2)", left, right)
 	default:
-		v := &expr{kind: kColumn, typ: elem, mod: -1, ident: "v", prec: right.prec, scale: right.scale, loose: right.loose}
+		v := &expr{kind: kColumn, typ: elem, mod: -1, ident: lambdaVar, prec: right.prec, scale: right.scale, loose: right.loose}
 		var inner *expr
 		switch name {
 		case "~~", "!~~", "~~*", "!~~*":

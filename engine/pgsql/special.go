@@ -379,7 +379,7 @@ func (s *scope) toJSON(e *expr, typ uint32) *expr {
 		}
 		return call(typ, "CASE WHEN $1 IS NULL THEN NULL ELSE $2 END", e, s.toJSON(row, typ))
 	case arrayElem(e.typ) != 0:
-		v := &expr{kind: kColumn, typ: arrayElem(e.typ), mod: -1, ident: "v", prec: e.prec, scale: e.scale, loose: e.loose, fields: e.fields}
+		v := &expr{kind: kColumn, typ: arrayElem(e.typ), mod: -1, ident: lambdaVar, prec: e.prec, scale: e.scale, loose: e.loose, fields: e.fields}
 		sep := "','"
 		if typ == pgtype.JSONB {
 			sep = "', '"
@@ -475,7 +475,7 @@ func extractPath(fn string) func(*scope, *funcCallInfo) *expr {
 func arrayToString(s *scope, c *funcCallInfo) *expr {
 	a := c.args[0]
 	elem := arrayElem(a.typ)
-	v := &expr{kind: kColumn, typ: elem, mod: a.mod, ident: "v", prec: a.prec, scale: a.scale, loose: a.loose}
+	v := &expr{kind: kColumn, typ: elem, mod: a.mod, ident: lambdaVar, prec: a.prec, scale: a.scale, loose: a.loose}
 	if a.dims > 1 {
 		a = call(a.typ, "flatten($1)", a)
 	}

@@ -133,7 +133,7 @@ func arrayText(e *expr) *expr {
 	if e.typ == pgtype.Int2Vector || e.typ == pgtype.OIDVector {
 		return call(pgtype.Text, "array_to_string($1, ' ')", e)
 	}
-	v := &expr{kind: kColumn, typ: elem, mod: e.mod, ident: "v", prec: e.prec, scale: e.scale, loose: e.loose, fields: e.fields}
+	v := &expr{kind: kColumn, typ: elem, mod: e.mod, ident: lambdaVar, prec: e.prec, scale: e.scale, loose: e.loose, fields: e.fields}
 	inner := itemText(v)
 	if e.dims > 1 {
 		return call(pgtype.Text, "skade_fn.array2_out(list_transform($1, lambda w: list_transform(w, lambda v: skade_fn.array_item($2))))", e, inner)
