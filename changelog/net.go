@@ -2,6 +2,7 @@ package changelog
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/apache/iceberg-go/table"
 
@@ -10,11 +11,17 @@ import (
 
 // Net opens the net effect of a window: the state at From against the state at To, which may be in any order and on any
 // branch (L3, L4). Every row carries To's snapshot, seq and time, ordinal 0. Errors: as Changes, without ErrFromAfterTo
-// and ErrNotAncestor.
+// and ErrNotAncestor; ErrMalformedBound for a place inside a commit.
 //
 // Where compaction rewrote files between the two states and their ancestry is retained, the commits are folded and the
 // rewritten files are passed over, when that reads less than the ends compared; the rows are the same.
 func (r *Reader) Net(ctx context.Context, q Request) (*Result, error) {
+	for _, b := range []Bound{q.From, q.To} {
+		if b.HasRow {
+			return nil, &Error{Err: ErrMalformedBound, Message: fmt.Sprintf("%s is a place inside a commit, not a state that can be compared", b),
+				Hint: "Use table_changes, or a bound of whole commits: seq:N."}
+		}
+	}
 	h, err := r.openHistory(ctx, q.Cut, q.Ident)
 	if err != nil {
 		return nil, err

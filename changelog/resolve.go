@@ -19,9 +19,11 @@ type place struct {
 	snapshot *int64
 	schemaID int // −1: the snapshot's own
 	pre      bool
+	// rooted is the beginning of a table whose first snapshot is retained and its commit's record is not: the walk is along the ancestry.
+	rooted bool
 }
 
-func (p place) byAncestry() bool { return p.bound.byAncestry() }
+func (p place) byAncestry() bool { return p.rooted || p.bound.byAncestry() }
 
 // describe turns a place into what StateAt returns.
 func (h *history) describe(ctx context.Context, p place) (*State, error) {
@@ -61,11 +63,11 @@ func (h *history) resolve(ctx context.Context, b Bound, from bool) (place, error
 		return current, nil
 	case BoundNull:
 		if from {
-			return beginning, nil
+			return h.resolveBeginning(ctx, beginning)
 		}
 		return current, nil
 	case BoundEarliest:
-		return h.resolveEarliest(ctx, current, beginning)
+		return h.resolveEarliest(ctx, beginning)
 	case BoundSnapshot:
 		if h.snapshot(b.Snapshot) == nil {
 			return place{}, h.unknownSnapshot(ctx, b.Snapshot)
@@ -88,13 +90,29 @@ func (h *history) resolve(ctx context.Context, b Bound, from bool) (place, error
 	return place{}, malformed(b.String(), "unknown kind")
 }
 
-func (h *history) resolveEarliest(ctx context.Context, current, beginning place) (place, error) {
+// resolveBeginning is the state before the first snapshot.
+func (h *history) resolveBeginning(ctx context.Context, beginning place) (place, error) {
+	if h.head == nil || h.cat.OldestSeq() <= 1 {
+		return beginning, nil
+	}
+	// The log was trimmed. Its records are not needed where the snapshots are all there.
+	if s, root := h.oldest(*h.head); root {
+		rec, err := h.commit(ctx, s.SnapshotID)
+		if err != nil {
+			return place{}, err
+		}
+		beginning.rooted = rec == nil
+	}
+	return beginning, nil
+}
+
+func (h *history) resolveEarliest(ctx context.Context, beginning place) (place, error) {
 	if h.head == nil {
 		return beginning, nil
 	}
 	s, root := h.oldest(*h.head)
 	if root {
-		return beginning, nil
+		return h.resolveBeginning(ctx, beginning)
 	}
 	// History was cut: the walk is along the ancestry from the oldest snapshot that is left.
 	return place{bound: SnapshotID(s.SnapshotID), snapshot: &s.SnapshotID, schemaID: -1}, nil

@@ -28,8 +28,10 @@ type prepared struct {
 	deps   []dependency
 	order  pgenc.DateOrder // in which date literals were read
 	done   bool
-	once   bool // of the simple protocol: executed once, nothing is kept
-	closed bool
+	// described says that the statement was analysed once: clients know its parameters and columns.
+	described bool
+	once      bool // of the simple protocol: executed once, nothing is kept
+	closed    bool
 	// plan is the DuckDB statement of the last execution, good while the sources are the same.
 	plan  *cachedPlan
 	point *pointPlan
@@ -99,35 +101,44 @@ func (s *session) analyze(ctx context.Context, p *prepared) error {
 		}
 	}
 	p.deps, p.order = r.deps, r.DateOrder()
-	p.done = true
+	p.done, p.described = true, true
 	return nil
 }
 
 // refresh analyses a statement that was not yet, or whose names mean something else by now.
 func (s *session) refresh(ctx context.Context, p *prepared) error {
-	if !p.done {
+	if !p.described {
 		return s.analyze(ctx, p)
 	}
-	r := &resolver{ctx: ctx, s: s}
-	same := p.order == r.DateOrder()
-	for _, d := range p.deps {
-		if !r.still(d) {
-			same = false
-			break
-		}
-	}
-	if same {
+	if p.done && s.unchanged(ctx, p) {
 		return nil
 	}
 	p.dropPlan()
+	// What the client was told stays, also while the names mean nothing: they may come back.
 	before, params := p.cols, p.params
 	if err := s.analyze(ctx, p); err != nil {
+		p.done, p.cols, p.params = false, before, params
 		return err
 	}
 	if !sameShape(before, p.cols) || len(params) != len(p.params) {
+		p.done, p.cols, p.params = false, before, params
 		return pgerr.New(pgerr.FeatureNotSupported, "cached plan must not change result type")
 	}
 	return nil
+}
+
+// unchanged reports whether every name of an analysed statement means what it meant.
+func (s *session) unchanged(ctx context.Context, p *prepared) bool {
+	r := &resolver{ctx: ctx, s: s}
+	if p.order != r.DateOrder() {
+		return false
+	}
+	for _, d := range p.deps {
+		if !r.still(d) {
+			return false
+		}
+	}
+	return true
 }
 
 func sameShape(a, b []pgwire.Column) bool {

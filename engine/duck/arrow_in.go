@@ -162,22 +162,20 @@ func fillVector(v bind.Vector, arr arrow.Array, at int) error {
 		}
 		return nil
 	case *array.String:
-		fillStrings(v, at, a.ValueOffsets(), a.Data().Buffers()[2].Bytes(), n)
-		return nil
+		return fillStrings(v, at, a.ValueOffsets(), a.Data().Buffers()[2].Bytes(), n)
 	case *array.Binary:
-		fillStrings(v, at, a.ValueOffsets(), a.Data().Buffers()[2].Bytes(), n)
-		return nil
+		return fillStrings(v, at, a.ValueOffsets(), a.Data().Buffers()[2].Bytes(), n)
 	case *array.LargeString:
-		fillLargeStrings(v, at, a.ValueOffsets(), a.Data().Buffers()[2].Bytes(), n)
-		return nil
+		return fillLargeStrings(v, at, a.ValueOffsets(), a.Data().Buffers()[2].Bytes(), n)
 	case *array.LargeBinary:
-		fillLargeStrings(v, at, a.ValueOffsets(), a.Data().Buffers()[2].Bytes(), n)
-		return nil
+		return fillLargeStrings(v, at, a.ValueOffsets(), a.Data().Buffers()[2].Bytes(), n)
 	case *array.FixedSizeBinary:
-		for i := range n {
-			bind.UnsafeVectorAssignStringElementLen(v, bind.IdxT(at+i), a.Value(i))
+		width := a.DataType().(*arrow.FixedSizeBinaryType).ByteWidth
+		offsets := make([]int32, n+1)
+		for i := range offsets {
+			offsets[i] = int32(i * width)
 		}
-		return nil
+		return fillStrings(v, at, offsets, a.Data().Buffers()[1].Bytes()[a.Data().Offset()*width:], n)
 	case *array.Struct:
 		return fillStruct(v, a, at)
 	case *array.Map:
@@ -215,20 +213,27 @@ func fillFixed(v bind.Vector, d arrow.ArrayData, width, at int) {
 	copy(unsafe.Slice((*byte)(bind.VectorGetData(v)), (at+d.Len())*width)[at*width:], src)
 }
 
-func fillStrings(v bind.Vector, at int, offsets []int32, data []byte, n int) {
+func fillStrings(v bind.Vector, at int, offsets []int32, data []byte, n int) error {
 	var p *C.char
 	if len(data) > 0 {
 		p = (*C.char)(unsafe.Pointer(&data[0]))
 	}
-	C.skade_assign_strings(C.duckdb_vector(v.Ptr), C.idx_t(at), (*C.int32_t)(unsafe.Pointer(&offsets[0])), p, C.idx_t(n))
+	return assigned(C.skade_assign_strings(C.duckdb_vector(v.Ptr), C.idx_t(at), (*C.int32_t)(unsafe.Pointer(&offsets[0])), p, C.idx_t(n)))
 }
 
-func fillLargeStrings(v bind.Vector, at int, offsets []int64, data []byte, n int) {
+func fillLargeStrings(v bind.Vector, at int, offsets []int64, data []byte, n int) error {
 	var p *C.char
 	if len(data) > 0 {
 		p = (*C.char)(unsafe.Pointer(&data[0]))
 	}
-	C.skade_assign_large_strings(C.duckdb_vector(v.Ptr), C.idx_t(at), (*C.int64_t)(unsafe.Pointer(&offsets[0])), p, C.idx_t(n))
+	return assigned(C.skade_assign_large_strings(C.duckdb_vector(v.Ptr), C.idx_t(at), (*C.int64_t)(unsafe.Pointer(&offsets[0])), p, C.idx_t(n)))
+}
+
+func assigned(failed C.int) error {
+	if failed != 0 {
+		return fmt.Errorf("strings of a relation: %w", ErrOutOfMemory)
+	}
+	return nil
 }
 
 func fillUUID(v bind.Vector, arr arrow.Array, at int) error {

@@ -3,7 +3,6 @@
 #include "relation.h"
 #include "_cgo_export.h"
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct {
 	uint64_t handle;
@@ -64,61 +63,4 @@ duckdb_state skade_register_scalar(duckdb_connection con, duckdb_scalar_function
 	duckdb_scalar_function_set_extra_info(f, new_cell(fn), free_number);
 	duckdb_scalar_function_set_function(f, scalar_function);
 	return duckdb_register_scalar_function(con, f);
-}
-
-void skade_assign_string(duckdb_vector v, idx_t at, const char *data, idx_t len) {
-	duckdb_unsafe_vector_assign_string_element_len(v, at, data, len);
-}
-
-// string_value is duckdb.h's duckdb_string_t.
-typedef union {
-	struct {
-		uint32_t length;
-		char prefix[4];
-		char *ptr;
-	} pointer;
-	struct {
-		uint32_t length;
-		char inlined[12];
-	} inlined;
-} string_value;
-
-// assign writes one string. Up to 12 bytes lie in the element itself, as duckdb.h declares it. A longer one is copied to
-// the vector's heap, unless it is one of the two before it: _change_type and other columns of few values repeat.
-static inline void assign(duckdb_vector v, string_value *out, idx_t at, const char *data, idx_t len, string_value *last) {
-	if (len <= sizeof(out->inlined.inlined)) {
-		string_value s;
-		memset(&s, 0, sizeof(s));
-		s.inlined.length = (uint32_t)len;
-		if (len > 0) {
-			memcpy(s.inlined.inlined, data, len);
-		}
-		out[at] = s;
-		return;
-	}
-	for (int k = 0; k < 2; k++) {
-		if (last[k].pointer.length == len && memcmp(last[k].pointer.ptr, data, len) == 0) {
-			out[at] = last[k];
-			return;
-		}
-	}
-	duckdb_unsafe_vector_assign_string_element_len(v, at, data, len);
-	last[1] = last[0];
-	last[0] = out[at];
-}
-
-void skade_assign_strings(duckdb_vector v, idx_t at, const int32_t *offsets, const char *data, idx_t n) {
-	string_value *out = duckdb_vector_get_data(v), last[2];
-	memset(last, 0, sizeof(last));
-	for (idx_t i = 0; i < n; i++) {
-		assign(v, out, at + i, data + offsets[i], (idx_t)(offsets[i + 1] - offsets[i]), last);
-	}
-}
-
-void skade_assign_large_strings(duckdb_vector v, idx_t at, const int64_t *offsets, const char *data, idx_t n) {
-	string_value *out = duckdb_vector_get_data(v), last[2];
-	memset(last, 0, sizeof(last));
-	for (idx_t i = 0; i < n; i++) {
-		assign(v, out, at + i, data + offsets[i], (idx_t)(offsets[i + 1] - offsets[i]), last);
-	}
 }

@@ -12,8 +12,7 @@ void skade_bind_data(duckdb_bind_info info, uint64_t handle);
 uint64_t skade_init_bind_data(duckdb_init_info info);
 void skade_init_data(duckdb_init_info info, uint64_t handle);
 
-// Fills rows [at, at+n) of a VARCHAR or BLOB vector from Arrow's offsets and bytes.
-void skade_assign_strings(duckdb_vector v, idx_t at, const int32_t *offsets, const char *data, idx_t n);
-void skade_assign_large_strings(duckdb_vector v, idx_t at, const int64_t *offsets, const char *data, idx_t n);
-void skade_assign_string(duckdb_vector v, idx_t at, const char *data, idx_t len);
+// Fills rows [at, at+n) of a VARCHAR or BLOB vector from Arrow's offsets and bytes. Not 0: there is no memory for them.
+int skade_assign_strings(duckdb_vector v, idx_t at, const int32_t *offsets, const char *data, idx_t n);
+int skade_assign_large_strings(duckdb_vector v, idx_t at, const int64_t *offsets, const char *data, idx_t n);
 #endif
