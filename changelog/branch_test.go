@@ -98,3 +98,20 @@ func TestForwardOverExpired(t *testing.T) {
 	require.Equal(t, all[:2], k.changes(changelog.Seq(back-1), changelog.Seq(back)))
 	require.Equal(t, []string{"INSERT 2|0|N|N", "INSERT 3|0|N|N"}, brief(k.net(changelog.Seq(back), changelog.Now)))
 }
+
+// TestEarliestOfATrimmedLog: where the log has lost its beginning and the snapshots are all there, the changes from the beginning are read along
+// the ancestry.
+func TestEarliestOfATrimmedLog(t *testing.T) {
+	k := openKit(t, changelog.Options{})
+	k.createTable(2, true)
+	k.append(r1(1, "a"), r1(2, "a"))
+	k.upsert(r1(2, "b"))
+	k.deleteKeys(r1(1, "a"))
+	want := brief(k.changes(changelog.Null, changelog.Now))
+	require.Len(t, want, 5)
+	_, err := k.cat.TrimLog(k.ctx, k.cat.CommitSeq())
+	require.NoError(t, err)
+	for _, from := range []changelog.Bound{changelog.Earliest, changelog.Null} {
+		require.Equal(t, want, brief(k.changes(from, changelog.Now)))
+	}
+}
