@@ -95,7 +95,9 @@ func TestTableChangesReversed(t *testing.T) {
 			require.Equal(t, "22023", err.Code, "%s, %s: %s", f, e, err.Message)
 			require.Regexp(t, `^from \(.*\) is after to \(.*\)$`, err.Message)
 			require.Equal(t, "table_changes_net compares two states in either order.", err.Hint)
-			rows(t, c, "SELECT * FROM table_changes_net('f', "+f+", "+e+")")
+			if !strings.Contains(f+e, "/0/0") { // a place inside a commit is no state
+				rows(t, c, "SELECT * FROM table_changes_net('f', "+f+", "+e+")")
+			}
 		}
 	}
 	require.Equal(t, fmt.Sprintf("from (seq:%d) is after to (seq:%d)", k.seq[3], k.seq[1]), refused(t, c, fmt.Sprintf("'seq:%d', 'seq:%d'", k.seq[3], k.seq[1])).Message)
