@@ -67,10 +67,10 @@ func (x *Result) runStep(ctx context.Context, s *step, e *emitter) error {
 		return err
 	}
 	run := &stepRun{x: x, step: s, emit: e, diffs: diffs,
-		lay:   newLayout(x.cols.Table, x.h.schemaOf(s.old), x.h.schemaOf(s.new), x.keyIDs),
+		lay:   newLayout(x.cols.Table, x.h.schemaOf(s.old), x.h.schemaOf(s.new), x.h.meta.Schemas(), x.keyIDs),
 		sides: liveset.MetaColumns{RowID: x.cols.FormatVersion >= 3}}
 	if x.net {
-		run.lay = netLayout(x.cols.Table, x.h.schemaOf(s.old), x.h.schemaOf(s.new), x.keyIDs)
+		run.lay = netLayout(x.cols.Table, x.h.schemaOf(s.old), x.h.schemaOf(s.new), x.h.meta.Schemas(), x.keyIDs)
 	}
 	for _, d := range diffs {
 		if d.Deleted != nil {

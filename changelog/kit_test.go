@@ -2,9 +2,7 @@ package changelog_test
 
 import (
 	"context"
-	"fmt"
 	"iter"
-	"math"
 	"path/filepath"
 	"sort"
 	"strings"
@@ -72,29 +70,6 @@ type row struct {
 	name *string
 	v    *float64
 }
-
-// text writes the row as row identity sees it: NULLs, NaNs and zeros told apart, separators escaped.
-func (r row) text() string {
-	s := fmt.Sprintf("%d|%d|", r.id, r.part)
-	if r.name == nil {
-		s += "N|"
-	} else {
-		s += fmt.Sprintf("%q|", *r.name)
-	}
-	switch {
-	case r.v == nil:
-		s += "N"
-	case math.IsNaN(*r.v):
-		s += "NaN"
-	case *r.v == 0 && math.Signbit(*r.v):
-		s += "-0"
-	default:
-		s += fmt.Sprint(*r.v)
-	}
-	return s
-}
-
-func (r row) key() string { return fmt.Sprintf("%d|%d", r.id, r.part) }
 
 var ident = table.Identifier{"s", "t"}
 
@@ -312,5 +287,4 @@ func sorted(s []string) []string {
 }
 
 func str(s string) *string         { return &s }
-func num(f float64) *float64       { return &f }
 func seq(n uint64) changelog.Bound { return changelog.Seq(n) }

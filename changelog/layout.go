@@ -17,11 +17,11 @@ type layout struct {
 }
 
 // newLayout makes the layout of a step. before and after are the schemas of the step's two ends, asked the schema of the
-// answer, keyIDs the identifier override (nil: after's identifier fields).
+// answer, known all of the table's, keyIDs the identifier override (nil: after's identifier fields).
 //
 // Row identity covers every column that either end or the asked schema has: what a window shows must balance under the
 // asked schema (L1), whatever columns came and went.
-func newLayout(asked, before, after *iceberg.Schema, keyIDs []int) *layout {
+func newLayout(asked, before, after *iceberg.Schema, known []*iceberg.Schema, keyIDs []int) *layout {
 	l := &layout{asked: asked.NumFields(), cast: make([]bool, asked.NumFields())}
 	fields := l.askedFields(asked, before, after)
 	for _, sc := range []*iceberg.Schema{after, before} {
@@ -35,6 +35,7 @@ func newLayout(asked, before, after *iceberg.Schema, keyIDs []int) *layout {
 			}
 		}
 	}
+	l.widest(asked, fields, known)
 	l.read = uniqueNames(asked, fields)
 	if keyIDs == nil {
 		keyIDs = kindOf(after).Identifier
@@ -53,6 +54,20 @@ func newLayout(asked, before, after *iceberg.Schema, keyIDs []int) *layout {
 	return l
 }
 
+// widest gives fields the widest type they ever had: a rollback brings files of a wider type to a state of a narrower one.
+func (l *layout) widest(asked *iceberg.Schema, fields []iceberg.NestedField, known []*iceberg.Schema) {
+	for i := range fields {
+		for _, sc := range known {
+			if g, ok := topField(sc, fields[i].ID); ok && widens(fields[i].Type, g.Type) {
+				fields[i].Type = g.Type
+			}
+		}
+		if i < l.asked {
+			l.cast[i] = l.cast[i] || !fields[i].Type.Equals(asked.Field(i).Type)
+		}
+	}
+}
+
 // askedFields are the asked schema's, in the widest type that it or an end of the step gives them.
 func (l *layout) askedFields(asked, before, after *iceberg.Schema) []iceberg.NestedField {
 	fields := make([]iceberg.NestedField, 0, asked.NumFields())
@@ -69,9 +84,11 @@ func (l *layout) askedFields(asked, before, after *iceberg.Schema) []iceberg.Nes
 }
 
 // netLayout is the layout of a net effect: rows are what the asked schema shows of them, whatever columns the ends have besides.
-func netLayout(asked, before, after *iceberg.Schema, keyIDs []int) *layout {
-	l := newLayout(asked, asked, asked, keyIDs)
-	l.read = iceberg.NewSchema(asked.ID, l.askedFields(asked, before, after)...)
+func netLayout(asked, before, after *iceberg.Schema, known []*iceberg.Schema, keyIDs []int) *layout {
+	l := newLayout(asked, asked, asked, known, keyIDs)
+	fields := l.askedFields(asked, before, after)
+	l.widest(asked, fields, known)
+	l.read = iceberg.NewSchema(asked.ID, fields...)
 	return l
 }
 

@@ -109,7 +109,7 @@ func TestPageProblems(t *testing.T) {
 		"count":           {func(b []byte) { le.PutUint16(at(b, first)[10:], 60_000) }, "more than fit"},
 		"a long key":      {func(b []byte) { le.PutUint32(at(b, first)[pageHeaderSize+8:], 1<<28) }, "is outside it"},
 		"order":           {func(b []byte) { copy(at(b, first)[pageHeaderSize+4:], at(b, first)[pageHeaderSize+elementSize:][4:12]) }, ""},
-		"a used page":     {func(b []byte) { le.PutUint64(at(b, m.freelist)[pageHeaderSize:], 2) }, ""},
+		"a used page":     {func(b []byte) { le.PutUint64(at(b, m.freelist)[pageHeaderSize:], branch) }, ""},
 		"freelist length": {func(b []byte) { le.PutUint16(at(b, m.freelist)[10:], 60_000) }, "more than fit"},
 	} {
 		b := bytes.Clone(whole)
