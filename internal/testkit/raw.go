@@ -191,10 +191,9 @@ func (s *rawSnapshot) old() []iceberg.ManifestFile {
 
 // carried are a manifest's entries as the next one has them, and whether it must be rewritten at all.
 func (s *rawSnapshot) carried(m iceberg.ManifestFile, remove *[]string) (out []rawEntry, rewrite bool) {
-	entries, err := m.FetchEntries(s.FS, true)
-	must(s.t, err)
 	rewrite = s.commit.Merge
-	for _, e := range entries {
+	for e, err := range m.Entries(s.FS, true) {
+		must(s.t, err)
 		seq := e.SequenceNum()
 		x := rawEntry{status: iceberg.EntryStatusEXISTING, snap: e.SnapshotID(), seq: &seq, fseq: e.FileSequenceNum(), df: e.DataFile()}
 		if slices.Contains(s.commit.Remove, EntryKey(x.df)) {

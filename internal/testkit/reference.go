@@ -99,10 +99,9 @@ func (x *Reference) manifest(t testing.TB, m iceberg.ManifestFile) []Entry {
 	if known, ok := x.entries[key]; ok {
 		return known
 	}
-	list, err := m.FetchEntries(x.FS, true)
-	must(t, err)
 	out := []Entry{}
-	for _, e := range list {
+	for e, err := range m.Entries(x.FS, true) {
+		must(t, err)
 		seq := e.SequenceNum()
 		if f := e.FileSequenceNum(); f != nil {
 			seq = *f
