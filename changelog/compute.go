@@ -70,7 +70,8 @@ func (x *Result) runStep(ctx context.Context, s *step, e *emitter) error {
 		lay:   newLayout(x.cols.Table, x.h.schemaOf(s.old), x.h.schemaOf(s.new), x.h.meta.Schemas(), x.keyIDs),
 		sides: liveset.MetaColumns{RowID: x.cols.FormatVersion >= 3}}
 	if x.net {
-		run.lay = netLayout(x.cols.Table, x.h.schemaOf(s.old), x.h.schemaOf(s.new), x.h.meta.Schemas(), x.keyIDs)
+		// Rows are what the asked schema shows of them, whatever columns the ends have besides.
+		run.lay = newLayout(x.cols.Table, x.cols.Table, x.cols.Table, x.h.meta.Schemas(), x.keyIDs)
 	}
 	for _, d := range diffs {
 		if d.Deleted != nil {

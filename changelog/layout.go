@@ -23,15 +23,11 @@ type layout struct {
 // asked schema (L1), whatever columns came and went.
 func newLayout(asked, before, after *iceberg.Schema, known []*iceberg.Schema, keyIDs []int) *layout {
 	l := &layout{asked: asked.NumFields(), cast: make([]bool, asked.NumFields())}
-	fields := l.askedFields(asked, before, after)
+	fields := slices.Clone(asked.Fields())
 	for _, sc := range []*iceberg.Schema{after, before} {
 		for _, f := range sc.Fields() {
-			i := slices.IndexFunc(fields, func(g iceberg.NestedField) bool { return g.ID == f.ID })
-			if i < 0 {
-				f.Required = false
+			if !slices.ContainsFunc(fields, func(g iceberg.NestedField) bool { return g.ID == f.ID }) {
 				fields = append(fields, f)
-			} else if i >= l.asked && widens(fields[i].Type, f.Type) {
-				fields[i].Type = f.Type
 			}
 		}
 	}
@@ -54,42 +50,19 @@ func newLayout(asked, before, after *iceberg.Schema, known []*iceberg.Schema, ke
 	return l
 }
 
-// widest gives fields the widest type they ever had: a rollback brings files of a wider type to a state of a narrower one.
+// widest makes fields nullable and gives them the widest type they ever had: a rollback brings files of a wider type to a state of a narrower one.
 func (l *layout) widest(asked *iceberg.Schema, fields []iceberg.NestedField, known []*iceberg.Schema) {
 	for i := range fields {
+		fields[i].Required = false
 		for _, sc := range known {
 			if g, ok := topField(sc, fields[i].ID); ok && widens(fields[i].Type, g.Type) {
 				fields[i].Type = g.Type
 			}
 		}
 		if i < l.asked {
-			l.cast[i] = l.cast[i] || !fields[i].Type.Equals(asked.Field(i).Type)
+			l.cast[i] = !fields[i].Type.Equals(asked.Field(i).Type)
 		}
 	}
-}
-
-// askedFields are the asked schema's, in the widest type that it or an end of the step gives them.
-func (l *layout) askedFields(asked, before, after *iceberg.Schema) []iceberg.NestedField {
-	fields := make([]iceberg.NestedField, 0, asked.NumFields())
-	for i, f := range asked.Fields() {
-		for _, sc := range []*iceberg.Schema{before, after} {
-			if g, ok := topField(sc, f.ID); ok && !g.Type.Equals(f.Type) && widens(f.Type, g.Type) {
-				f.Type, l.cast[i] = g.Type, true
-			}
-		}
-		f.Required = false
-		fields = append(fields, f)
-	}
-	return fields
-}
-
-// netLayout is the layout of a net effect: rows are what the asked schema shows of them, whatever columns the ends have besides.
-func netLayout(asked, before, after *iceberg.Schema, known []*iceberg.Schema, keyIDs []int) *layout {
-	l := newLayout(asked, asked, asked, known, keyIDs)
-	fields := l.askedFields(asked, before, after)
-	l.widest(asked, fields, known)
-	l.read = iceberg.NewSchema(asked.ID, fields...)
-	return l
 }
 
 // narrow returns the layout without the columns that only comparing needs.

@@ -52,8 +52,8 @@ func appendKeyPart(b array.Builder, v *Value) error {
 	return nil
 }
 
-// keyParts are the values of a key, nil when one of them is NULL: such a key finds no row.
-func keyParts(key *Value) []*Value {
+// keyParts are the values of a key, nil for one that no row has: a part is NULL, or has a fraction where its column is an integer.
+func keyParts(schema *arrow.Schema, key *Value) []*Value {
 	if key == nil || key.Null {
 		return nil
 	}
@@ -65,6 +65,9 @@ func keyParts(key *Value) []*Value {
 		if v.Null {
 			return nil
 		}
+	}
+	if unmatched(schema, parts) {
+		return nil
 	}
 	return parts
 }

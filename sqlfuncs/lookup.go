@@ -16,18 +16,23 @@ import (
 //
 // Columns: the table's (at as_of when that is a constant).
 var lookupFunc = &Function{
-	Name: "lookup",
-	Args: []Arg{
-		{Name: "tbl", OID: pgtype.Text},
-		{Name: "key", OID: pgtype.Any},
-		{Name: "as_of", OID: pgtype.Any, Default: "NULL"},
-		{Name: "key_columns", OID: pgtype.TextArray, Default: "NULL"},
-		{Name: "strict", OID: pgtype.Bool, Default: "false"},
-	},
+	Name:    "lookup",
+	Args:    lookupArgs("key"),
 	Returns: pgtype.Record, SetOf: true,
 	Doc:      "The live rows of a key, now or as of a bound.",
 	Describe: describeLookup,
 	Open:     openLookup,
+}
+
+// lookupArgs are the arguments of lookup and lookup_many, by the name of the second.
+func lookupArgs(key string) []Arg {
+	return []Arg{
+		{Name: "tbl", OID: pgtype.Text},
+		{Name: key, OID: pgtype.Any},
+		{Name: "as_of", OID: pgtype.Any, Default: "NULL"},
+		{Name: "key_columns", OID: pgtype.TextArray, Default: "NULL"},
+		{Name: "strict", OID: pgtype.Bool, Default: "false"},
+	}
 }
 
 func describeLookup(ctx context.Context, env *Env, args []*Value) (*Shape, error) {
@@ -156,10 +161,10 @@ func openLookup(ctx context.Context, env *Env, shape *Shape, args []*Value) (*Ro
 	return &Rows{Schema: cols.Schema, N: 1, Batches: batches}, nil
 }
 
-// keyBatch is one key as a batch of one row; nil when a part is NULL. Errors: 42804, 22P02.
+// keyBatch is one key as a batch of one row; nil when no row can have it. Errors: 42804, 22P02.
 func keyBatch(schema *arrow.Schema, key *Value) (arrow.RecordBatch, error) {
-	parts := keyParts(key)
-	if parts == nil || unmatched(schema, parts) {
+	parts := keyParts(schema, key)
+	if parts == nil {
 		return nil, nil
 	}
 	b, err := newKeyBuilder(schema, len(parts))

@@ -22,14 +22,8 @@ const manyKeys = 16 << 10
 //
 // Columns: the table's, then _key_ordinal bigint, the key's place in the array from 0.
 var lookupMany = &Function{
-	Name: "lookup_many",
-	Args: []Arg{
-		{Name: "tbl", OID: pgtype.Text},
-		{Name: "keys", OID: pgtype.Any},
-		{Name: "as_of", OID: pgtype.Any, Default: "NULL"},
-		{Name: "key_columns", OID: pgtype.TextArray, Default: "NULL"},
-		{Name: "strict", OID: pgtype.Bool, Default: "false"},
-	},
+	Name:    "lookup_many",
+	Args:    lookupArgs("keys"),
 	Returns: pgtype.Record, SetOf: true,
 	Doc: "The live rows of many keys, now or as of a bound, with each key's place in the array.",
 	Describe: func(ctx context.Context, env *Env, args []*Value) (*Shape, error) {
@@ -121,8 +115,8 @@ func lookupKeys(ctx context.Context, p *lookup.Lookuper, keys []*Value, first in
 	var b *keyBuilder
 	var places []int64
 	for i, k := range keys {
-		parts := keyParts(k)
-		if parts == nil || unmatched(p.Columns().Key, parts) {
+		parts := keyParts(p.Columns().Key, k)
+		if parts == nil {
 			continue
 		}
 		if b == nil {
