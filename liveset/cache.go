@@ -33,6 +33,8 @@ type Cache struct {
 	lru   *lru
 	pages *parquetio.PageCache // inflated pages of single rows; a quarter of the budget
 	stats counters
+	// probed are the totals of all probes.
+	probed ProbeCounters
 
 	latest struct {
 		sync.Mutex

@@ -30,6 +30,12 @@
 //   - V4 ordered: files come by (file sequence number, data sequence number, path), rows by position.
 //   - V5 exact probe: Probe returns all live rows of a key and no other; bounds and bloom filters only save work.
 //
+// # Counting
+//
+// WithProbeCounters(ctx, c) counts in c what the probes and ReadHits of ctx do: keys, files considered and probed, filters' and indexes' answers, needless
+// reads, and reads, bytes, opens, pages, values of the files. c.Counts() reads them: EXPLAIN ANALYZE gives each execution one of its own. Cache.ProbeCounts are the
+// totals since the cache was made, for a /metrics page. ProbeCounts says what each number is.
+//
 // # Concurrency
 //
 // Sets, files and bitmaps are immutable and shared. A Cache is safe for any number of goroutines; equal work under way is

@@ -37,6 +37,11 @@ func (c *Cache) sidecar(ctx context.Context, f *File, cols []keyindex.Column) (*
 			return maybeIndex{}, 0, fmt.Errorf("read key index: %w", err)
 		}
 		c.stats.keyIndexes.Add(1)
+		if n := parquetio.CountersOf(ctx); n != nil {
+			n.Opens.Add(1)
+			n.Reads.Add(1)
+			n.Bytes.Add(int64(len(data)))
+		}
 		ix, err := keyindex.Decode(data)
 		if err != nil || int64(ix.Len()) != f.Records {
 			// The index is only a shortcut: one that is damaged is as good as none, and is said.
@@ -64,7 +69,10 @@ func (p *prober) index(ctx context.Context, f *File) (*keyindex.Index, error) {
 		}
 		if ix != nil {
 			p.c.lru.forget(lruKey{kind: kindSidecar, name: f.Path}) // it moves here: held once, counted once
-		} else if ix, err = p.c.buildIndex(ctx, p.ref, f, p.ids, p.cols); err != nil {
+			return maybeIndex{ix}, int64(ix.Size()), nil
+		}
+		p.n.Built++
+		if ix, err = p.c.buildIndex(ctx, p.ref, f, p.ids, p.cols); err != nil {
 			return maybeIndex{}, 0, err
 		}
 		return maybeIndex{ix}, int64(ix.Size()), nil

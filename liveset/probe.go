@@ -43,6 +43,7 @@ func (c *Cache) ProbePrefix(ctx context.Context, ref Ref, s *Set, keyIDs []int, 
 // prober is what a probe needs of the table: the key columns.
 type prober struct {
 	c    *Cache
+	n    *tally // of the call
 	ref  Ref
 	ids  []int
 	cols []keyindex.Column
@@ -85,7 +86,9 @@ func (c *Cache) prober(ref Ref, ids []int) (*prober, error) {
 	if len(c.probers.m) >= maxProbers {
 		clear(c.probers.m)
 	}
-	c.probers.m[k] = p
+	kept := *p
+	kept.ref = Ref{}
+	c.probers.m[k] = &kept
 	return p, nil
 }
 
@@ -115,6 +118,9 @@ func (c *Cache) probe(ctx context.Context, dst []Hit, ref Ref, s *Set, ids []int
 	if n < 1 || n > len(ids) {
 		return dst, fmt.Errorf("%w: prefix of %d of %d key fields", ErrUnknownField, n, len(ids))
 	}
+	ctx, p.n = newTally(ctx)
+	defer p.n.done(c)
+	p.n.Keys = int64(len(keys))
 	start := len(dst)
 	var first [1]int
 	order := first[:]
@@ -215,12 +221,14 @@ func (p *prober) file(ctx context.Context, dst []Hit, f *LiveFile, n int, keys [
 		}
 		var err error
 		if !opened {
+			p.n.Considered++
 			if blooms, err = p.blooms(ctx, f.File); err != nil {
 				return dst, err
 			}
 			opened = true
 		}
 		if !mayContain(blooms, hashes[ord*n:(ord+1)*n]) {
+			p.n.Filtered++
 			continue
 		}
 		if f.File.Records == 1 && b.exact(n) {
@@ -230,6 +238,7 @@ func (p *prober) file(ctx context.Context, dst []Hit, f *LiveFile, n int, keys [
 			continue
 		}
 		if ix == nil {
+			p.n.Probed++
 			if ix, err = p.index(ctx, f.File); err != nil {
 				return dst, err
 			}
@@ -240,9 +249,12 @@ func (p *prober) file(ctx context.Context, dst []Hit, f *LiveFile, n int, keys [
 		} else {
 			found = ix.Find(found, keys[ord])
 		}
+		p.n.IndexHits += int64(len(found))
 		for _, pos := range found {
 			if f.IsLive(pos) {
 				dst = append(dst, Hit{ord, f, pos})
+			} else {
+				p.n.Suppressed++
 			}
 		}
 	}

@@ -181,6 +181,8 @@ type projectionKey struct {
 
 // ReadHits reads the rows of hits, one row each, in the order of hits.
 func (c *Cache) ReadHits(ctx context.Context, ref Ref, sc *iceberg.Schema, m MetaColumns, hits []Hit) (arrow.RecordBatch, error) {
+	ctx, n := newTally(ctx)
+	defer n.done(c)
 	if oneRun(hits) {
 		return c.ReadRows(ctx, ref, hits[0].File.File, sc, m, positionsOf(hits, nil))
 	}

@@ -16,6 +16,11 @@
 //     nothing.
 //   - K6 hot path: a probe that hits the row cache opens no file, reads no byte, decodes no page and allocates nothing.
 //
+// # Counting
+//
+// What a lookup costs is counted by liveset (WithProbeCounters on the context of Get, Lookup and LookupMany, and the totals Cache.ProbeCounts). A key that the row
+// cache answers counts as CachedKeys and nothing else.
+//
 // # Concurrency
 //
 // A Lookup and a Lookuper are safe for concurrent use; a Key belongs to one goroutine. No goroutine is started.

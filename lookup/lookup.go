@@ -180,6 +180,7 @@ func (p *Lookuper) find(ctx context.Context, key []byte, parts int) (arrow.Recor
 	}
 	if !p.own {
 		if rows := p.rows.get(p.owner, cacheKey); rows != nil {
+			p.l.opts.Live.CountCached(ctx, 1)
 			return rows, nil
 		}
 	}

@@ -83,6 +83,7 @@ func (r *Reader) Blooms(ctx context.Context, id int) (out []*Bloom, err error) {
 		return nil, r.damaged(err)
 	}
 	any := false
+	countersOf(ctx).Groups.Add(int64(len(r.groups)))
 	for g := range r.groups {
 		b, err := readBloom(pq, g, f.first, f.flat.PhysicalType())
 		if err != nil {

@@ -6,8 +6,29 @@ import (
 )
 
 // Counters count what reading did: data and dictionary pages decoded (where single pages are read), bytes and calls of the file,
-// and values decoded, per column. Rows counts a column's row once when it is decoded, wanted or not.
-type Counters struct{ Pages, Bytes, Reads, Rows atomic.Int64 }
+// opens of its descriptor, and values decoded, per column. Rows counts a column's row once when it is decoded, wanted or not. Groups counts the
+// row groups whose pages or filters were looked for.
+type Counters struct{ Pages, Bytes, Reads, Rows, Opens, Groups atomic.Int64 }
+
+// AddTo adds the counts to d, which may be nil.
+func (c *Counters) AddTo(d *Counters) {
+	if d == nil {
+		return
+	}
+	for _, p := range [...][2]*atomic.Int64{
+		{&c.Pages, &d.Pages}, {&c.Bytes, &d.Bytes}, {&c.Reads, &d.Reads}, {&c.Rows, &d.Rows}, {&c.Opens, &d.Opens}, {&c.Groups, &d.Groups},
+	} {
+		if n := p[0].Load(); n != 0 {
+			p[1].Add(n)
+		}
+	}
+}
+
+// CountersOf are the counters of WithCounters, nil when there are none.
+func CountersOf(ctx context.Context) *Counters {
+	c, _ := ctx.Value(countersKey{}).(*Counters)
+	return c
+}
 
 type countersKey struct{}
 
@@ -20,7 +41,7 @@ func WithCounters(ctx context.Context, c *Counters) context.Context {
 var discard Counters
 
 func countersOf(ctx context.Context) *Counters {
-	if c, ok := ctx.Value(countersKey{}).(*Counters); ok {
+	if c := CountersOf(ctx); c != nil {
 		return c
 	}
 	return &discard

@@ -231,7 +231,8 @@ func (r *Reader) TakesConstants() bool {
 
 // source is the file as arrow-go wants it: reads are counted in ctx's counters and end when ctx does.
 func (r *Reader) source(ctx context.Context) *source {
-	return &source{ctx: ctx, f: r.file, c: countersOf(ctx)}
+	c := countersOf(ctx)
+	return &source{ctx: ctx, f: r.file.Counted(&c.Opens), c: c}
 }
 
 type source struct {

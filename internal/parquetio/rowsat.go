@@ -81,6 +81,7 @@ type wantedPage struct {
 
 // gatherGroup appends the flat columns' values at positions, all in row group g, to vecs. The pages of all columns are fetched together.
 func (r *Reader) gatherGroup(s *source, p *plan, vecs []*vector, g int, positions []uint32) error {
+	s.c.Groups.Add(1)
 	start, keep := r.starts[g], r.pages != nil && len(positions) <= cachedReadRows
 	wanted := make([][]wantedPage, len(p.flat))
 	tables := make([][]pageAt, len(p.flat))

@@ -35,6 +35,8 @@ type RangeFile interface {
 	Size() int64
 	// Path is the file's local path.
 	Path() string
+	// Counted is the same file; opens that its reads cause are counted in opens too.
+	Counted(opens *atomic.Int64) RangeFile
 	// Close gives the handle up. Reads after it still work.
 	Close() error
 }
@@ -63,6 +65,22 @@ type rangeFile struct {
 	size   int64
 	c      *Counters
 	recent *recent // where the file may be as long as it is not synced; nil: it was not there when it was opened
+	opens  *atomic.Int64
+}
+
+func (r *rangeFile) Counted(opens *atomic.Int64) RangeFile {
+	c := *r
+	c.opens = opens
+	return &c
+}
+
+// with calls read with an open descriptor.
+func (r *rangeFile) with(read func(*os.File) error) error {
+	opened, err := r.h.with(read)
+	if opened && r.opens != nil {
+		r.opens.Add(1)
+	}
+	return err
 }
 
 // memory is the content, when it is in memory.
@@ -83,7 +101,7 @@ func (r *rangeFile) ReadAt(p []byte, off int64) (int, error) {
 		return bytes.NewReader(data).ReadAt(p, off)
 	}
 	n := 0
-	err := r.h.with(func(file *os.File) (err error) {
+	err := r.with(func(file *os.File) (err error) {
 		n, err = file.ReadAt(p, off)
 		r.c.Reads.Add(1)
 		r.c.Bytes.Add(int64(n))
@@ -105,7 +123,7 @@ func (r *rangeFile) ReadRanges(ranges []Range) error {
 		}
 		return 0
 	})
-	return r.h.with(func(file *os.File) error {
+	return r.with(func(file *os.File) error {
 		for i := 0; i < len(ranges); {
 			j, end := i+1, ranges[i].Off+int64(len(ranges[i].Buf))
 			for j < len(ranges) && 2*(j-i) < maxIovecs && ranges[j].Off >= end && ranges[j].Off-end <= MaxGap {
@@ -193,29 +211,30 @@ type handle struct {
 	}
 }
 
-func (h *handle) with(read func(*os.File) error) error {
+// with calls read with an open descriptor; opened says that it had to be opened.
+func (h *handle) with(read func(*os.File) error) (opened bool, err error) {
 	h.used.Store(h.cache.clock.Add(1))
 	h.mu.RLock()
 	if h.mu.file != nil {
 		defer h.mu.RUnlock()
-		return read(h.mu.file)
+		return false, read(h.mu.file)
 	}
 	h.mu.RUnlock()
 	if err := h.open(); err != nil {
-		return err
+		return false, err
 	}
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if h.mu.file == nil { // evicted in between: read with a descriptor of our own
 		file, err := os.Open(h.path)
 		if err != nil {
-			return err
+			return true, err
 		}
 		h.cache.counters.Opens.Add(1)
 		defer file.Close()
-		return read(file)
+		return true, read(file)
 	}
-	return read(h.mu.file)
+	return true, read(h.mu.file)
 }
 
 func (h *handle) open() error {
@@ -238,7 +257,7 @@ func (h *handle) open() error {
 
 func (h *handle) stat() (int64, error) {
 	var size int64
-	err := h.with(func(file *os.File) error {
+	_, err := h.with(func(file *os.File) error {
 		st, err := file.Stat()
 		if err != nil {
 			return err
