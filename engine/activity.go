@@ -15,7 +15,7 @@ type activity struct {
 
 func (a *activity) begin(s *session) {
 	a.b = pgcatalog.Backend{
-		PID: s.startup.PID, Database: s.gw.database, User: s.user(), ApplicationName: s.gucs.value("application_name"),
+		PID: s.startup.PID, Database: s.gw.database, User: s.user(), ApplicationName: s.gucs.now.application,
 		ClientAddr: hostOf(s.startup.Identity.RemoteAddr), ClientPort: portOf(s.startup.Identity.RemoteAddr),
 		BackendStart: s.started, StateSince: s.started, State: "idle", BackendType: "client backend", WaitEventType: "Client", WaitEvent: "ClientRead",
 	}
@@ -44,7 +44,7 @@ func (a *activity) transaction(start time.Time) {
 func (a *activity) idle(s *session, idle bool) {
 	a.Lock()
 	defer a.Unlock()
-	a.b.ApplicationName = s.gucs.value("application_name")
+	a.b.ApplicationName = s.gucs.now.application
 	if !idle {
 		return
 	}

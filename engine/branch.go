@@ -15,7 +15,7 @@ import (
 
 // followBranch tells the transaction the session's branch. A change that the transaction cannot take was refused when it was asked for.
 func (t *txn) followBranch() {
-	if b := t.s.gucs.value("skade.branch"); b != t.wh.Branch() {
+	if b := t.s.gucs.now.branch; b != t.wh.Branch() {
 		if err := t.wh.SetBranch(b); err != nil {
 			t.s.gw.log.Error().Err(err).Msg("set the transaction's branch")
 		}
@@ -24,7 +24,7 @@ func (t *txn) followBranch() {
 
 // mayChangeBranch refuses a change of skade.branch in a transaction that has written: one transaction writes one branch.
 func (s *session) mayChangeBranch(name, value string) error {
-	now := s.gucs.value("skade.branch")
+	now := s.gucs.now.branch
 	if !strings.EqualFold(name, "skade.branch") && (!strings.EqualFold(name, "all") || now == "") {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (s *session) mayChangeBranch(name, value string) error {
 
 // branchAllows refuses definitions of tables while a branch is set: all branches of a table share its schema and its name.
 func (t *txn) branchAllows(command string) error {
-	b := t.s.gucs.value("skade.branch")
+	b := t.s.gucs.now.branch
 	if b == "" || b == table.MainBranch {
 		return nil
 	}

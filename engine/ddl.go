@@ -121,7 +121,7 @@ func (s *session) ddlCommand(b binding) (commandFunc, error) {
 func (s *session) createIn(schema, name string) (table.Identifier, error) {
 	tx := s.tx.warehouseTx()
 	if schema == "" {
-		if path := splitList(s.gucs.value("search_path")); len(path) > 0 && path[0] == tempAlias {
+		if path := splitList(s.gucs.now.searchPath); len(path) > 0 && path[0] == tempAlias {
 			return identOf(s.ensureTemp().name, name), nil
 		}
 		for _, sch := range s.namedPath() {

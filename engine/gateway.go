@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/apache/iceberg-go"
@@ -82,6 +83,7 @@ type Gateway struct {
 	retention                           Retention
 	upkeep                              *upkeep
 	temps                               tempNumbers
+	lastPins                            atomic.Pointer[pins] // of the cut at which a transaction began last
 
 	mu struct {
 		sync.Mutex

@@ -28,10 +28,14 @@ type gucs struct {
 	zone string
 	// version counts changes, so that an unchanged session looks at nothing at the end of a statement.
 	version int
+	// now is what the settings say; refresh keeps it.
+	now gucView
 }
 
 func newGUCs() *gucs {
-	return &gucs{base: map[string]string{}, cur: map[string]string{}, loc: time.UTC}
+	g := &gucs{base: map[string]string{}, cur: map[string]string{}, loc: time.UTC}
+	g.refresh()
+	return g
 }
 
 // get returns a setting's value and whether it exists. Names are case-insensitive.
@@ -96,7 +100,10 @@ func (g *gucs) set(name, value string, local bool) error {
 		return err
 	}
 	next := maps.Clone(g.cur)
-	if local && g.local != nil {
+	if local && len(g.saved) > 0 {
+		if g.local == nil {
+			g.local = map[string]*string{}
+		}
 		if _, done := g.local[key]; !done {
 			if old, ok := g.cur[key]; ok {
 				g.local[key] = &old
@@ -382,20 +389,16 @@ func zoneCase(v string) string {
 // refresh follows every change of cur.
 func (g *gucs) refresh() {
 	g.version++
-	value := g.value("TimeZone")
-	if value == g.zone && g.loc != nil {
-		return
+	if value := g.value("TimeZone"); value != g.zone || g.loc == nil {
+		if loc, _, err := loadZone(value); err == nil {
+			g.loc, g.zone = loc, value
+		}
 	}
-	if loc, _, err := loadZone(value); err == nil {
-		g.loc, g.zone = loc, value
-	}
+	g.now = g.derive()
 }
 
 // begin opens a level: a transaction or a savepoint.
 func (g *gucs) begin() {
-	if len(g.saved) == 0 {
-		g.local = map[string]*string{}
-	}
 	g.saved = append(g.saved, g.cur)
 }
 
@@ -435,7 +438,8 @@ func (g *gucs) end(commit bool) {
 		}
 		g.cur, changed = next, true
 	}
-	g.saved, g.local = nil, nil
+	clear(g.saved)
+	g.saved, g.local = g.saved[:0], nil
 	for _, k := range []string{"transaction_isolation", "transaction_read_only", "transaction_deferrable"} {
 		if _, ok := g.cur[k]; ok {
 			next := maps.Clone(g.cur)

@@ -97,7 +97,7 @@ func (s *session) lockTables(ctx context.Context, u *pgsql.Lock) error {
 		return pgerr.New(pgerr.NoActiveSQLTransaction, "LOCK TABLE can only be used in transaction blocks")
 	}
 	mode := lockmgr.Mode(u.Mode)
-	if s.tx.wh == nil {
+	if s.tx.cut == nil {
 		defer s.tx.unpin()
 	}
 	opt := s.lockOptions()
@@ -153,13 +153,15 @@ func (s *session) lockView(ctx context.Context, n pgsql.QName, mode lockmgr.Mode
 
 // unpin forgets the transaction's cut, with which nothing was read or written yet.
 func (t *txn) unpin() {
-	if t.wh == nil || t.wh.Changed() || t.wh.PrivateChanged() {
+	if t.cut == nil || !t.unwritten() {
 		return
 	}
-	if err := t.wh.Rollback(); err != nil {
-		t.s.gw.log.Error().Err(err).Msg("unpin a cut")
+	if t.wh != nil {
+		if err := t.wh.Rollback(); err != nil {
+			t.s.gw.log.Error().Err(err).Msg("unpin a cut")
+		}
 	}
-	t.wh = nil
+	t.cut, t.wh = nil, nil
 	t.s.pinned.Store(nil)
 	for i := range t.savepoints {
 		t.savepoints[i].hasMark = false
@@ -202,14 +204,10 @@ func (s *session) lockForWrite(ctx context.Context, p *prepared, target *pgsql.R
 // it. It reports whether the cut may have moved.
 func (s *session) freshen(ctx context.Context) (bool, error) {
 	t := s.tx
-	if !t.movable() || t.wh == nil {
+	if !t.movable() || t.cut == nil {
 		return false, nil
 	}
-	cut := s.gw.catalog.Cut()
-	if cut.Seq() == t.wh.Cut().Seq() {
-		return false, nil
-	}
-	if err := t.moveTo(ctx, cut); err != nil {
+	if moved, err := t.moveOn(ctx); err != nil || !moved {
 		return false, err
 	}
 	s.catalog.Lock()

@@ -10,7 +10,12 @@ import (
 // current still once the pin can be seen.
 func (s *session) pinCut() *catalog.Cut {
 	for cut := s.gw.catalog.Cut(); ; {
-		s.pinned.Store(&pins{cuts: []*catalog.Cut{cut}})
+		p := s.gw.lastPins.Load() // most transactions begin at a cut at which another one began
+		if p == nil || p.cuts[0] != cut {
+			p = &pins{cuts: []*catalog.Cut{cut}}
+			s.gw.lastPins.Store(p)
+		}
+		s.pinned.Store(p)
 		now := s.gw.catalog.Cut()
 		if now.Seq() == cut.Seq() {
 			return cut

@@ -32,10 +32,15 @@ func (p *pins) of(key catalog.TableKey) []*catalog.TableState {
 	return out
 }
 
-// moveTo puts the transaction on a newer cut. What is still read of the old one stays pinned.
-func (t *txn) moveTo(ctx context.Context, cut *catalog.Cut) error {
-	old, s := t.wh.Cut(), t.s
-	p := &pins{cuts: []*catalog.Cut{cut}}
+// moveOn puts the transaction on the catalog's current cut. What is still read of the old one stays pinned. moved is false when it
+// reads that cut already.
+func (t *txn) moveOn(ctx context.Context) (moved bool, err error) {
+	old, s := t.cut, t.s
+	cut := s.gw.catalog.Cut()
+	if cut.Seq() == old.Seq() {
+		return false, nil
+	}
+	p := &pins{}
 	for _, c := range s.cursors {
 		if c.tx == t && c.portal.src != nil && c.cut == nil {
 			c.cut = old
@@ -44,14 +49,26 @@ func (t *txn) moveTo(ctx context.Context, cut *catalog.Cut) error {
 			p.cuts = append(p.cuts, c.cut)
 		}
 	}
-	both := *p
-	both.cuts = append(both.cuts[:len(both.cuts):len(both.cuts)], old)
-	both.states = t.wh.Bases()
-	s.pinned.Store(&both) // while it moves
-	if err := t.wh.SetCut(ctx, cut); err != nil {
-		return err
+	kept := p.cuts
+	for { // as pinCut
+		both := &pins{cuts: append(kept[:len(kept):len(kept)], old, cut)}
+		if t.wh != nil {
+			both.states = t.wh.Bases()
+		}
+		s.pinned.Store(both) // while it moves
+		now := s.gw.catalog.Cut()
+		if now.Seq() == cut.Seq() {
+			break
+		}
+		cut = now
 	}
-	p.states = t.wh.Bases()
+	if t.wh != nil {
+		if err := t.wh.SetCut(ctx, cut); err != nil {
+			return false, err
+		}
+		p.states = t.wh.Bases()
+	}
+	t.cut, p.cuts = cut, append(kept, cut)
 	s.pinned.Store(p)
-	return nil
+	return true, nil
 }

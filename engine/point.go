@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 	"github.com/nordisk/skade-pg/lookup"
@@ -16,8 +17,9 @@ import (
 
 // pointPlan is a prepared lookup, good while its table is at the same commit.
 type pointPlan struct {
-	changed uint64
-	look    *lookup.Lookuper
+	state *catalog.TableState
+	cut   *catalog.Cut // the last that was seen to have state
+	look  *lookup.Lookuper
 	// order says which of the key's values goes to each part of the lookup's key, whose parts are in schema order.
 	order []int
 	types []arrow.DataType
@@ -76,9 +78,28 @@ func showsNested(rec *arrow.Schema, cols []pgwire.Column) bool {
 	return false
 }
 
+// keptPointPlan is the plan of the statement's last execution, nil when the table may have another state now.
+func (s *session) keptPointPlan(b binding, h *handle) *pointPlan {
+	p := b.p.point
+	if p == nil || s.tx == nil || !s.tx.unwritten() || s.gucs.now.branch != "" {
+		return nil
+	}
+	if cut := s.tx.pin(); cut != p.cut {
+		if st, err := cut.Table(h.table); err != nil || st.Key != p.state.Key || st.ChangedSeq != p.state.ChangedSeq {
+			return nil
+		}
+		p.cut = cut
+	}
+	s.tx.noteRead(p.state)
+	return p
+}
+
 func (s *session) pointPlan(ctx context.Context, b binding, k *pgsql.KeyEquality, use *pgsql.RelUse, h *handle) (*pointPlan, error) {
-	if s.gucs.value("skade.as_of") != "" {
+	if s.gucs.now.asOf != "" {
 		return nil, nil
+	}
+	if p := s.keptPointPlan(b, h); p != nil {
+		return p, nil
 	}
 	t, err := s.table(ctx, h.table)
 	if err != nil {
@@ -92,7 +113,6 @@ func (s *session) pointPlan(ctx context.Context, b binding, k *pgsql.KeyEquality
 	} else if st, err := target.Cut.Table(h.table); err != nil || st.Key != t.Key() {
 		return nil, nil // renamed or brought back by this transaction: the cut knows no table of that name, or another one
 	}
-	var changed uint64
 	cacheable := t.AtCut() && t.State() != nil && k.AsOf == nil
 	switch {
 	case k.AsOf != nil:
@@ -106,12 +126,7 @@ func (s *session) pointPlan(ctx context.Context, b binding, k *pgsql.KeyEquality
 		}
 		target.Schema = h.shape.Table
 		target.AsOf = &lookup.AsOf{Metadata: st.Metadata, Snapshot: st.Snapshot, Schema: st.Schema}
-	case cacheable:
-		changed = t.State().ChangedSeq
-		if p := b.p.point; p != nil && p.changed == changed {
-			return p, nil
-		}
-	default:
+	case !cacheable:
 		if target.Live, err = t.Live(ctx); err != nil {
 			return nil, err
 		}
@@ -123,7 +138,7 @@ func (s *session) pointPlan(ctx context.Context, b binding, k *pgsql.KeyEquality
 	if err != nil {
 		return nil, err
 	}
-	p := &pointPlan{changed: changed, look: look}
+	p := &pointPlan{state: t.State(), cut: s.readTx().Cut(), look: look}
 	for _, f := range look.Columns().Key.Fields() {
 		i := slices.IndexFunc(use.Relation.Key, func(c int) bool { return use.Relation.Columns[c].Name == f.Name })
 		if i < 0 {

@@ -31,7 +31,7 @@ func (s *session) portal(ctx context.Context, p *prepared, args []value, formats
 		return nil, err
 	}
 	if s.tx != nil {
-		s.tx.portals[portal] = struct{}{}
+		s.tx.addPortal(portal)
 	}
 	return portal, nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgenc"
 	"github.com/nordisk/skade-pg/internal/pgerr"
@@ -27,6 +28,8 @@ type prepared struct {
 	cols   []pgwire.Column
 	deps   []dependency
 	order  pgenc.DateOrder // in which date literals were read
+	path   string          // search_path
+	valid  validity
 	done   bool
 	// described says that the statement was analysed once: clients know its parameters and columns.
 	described bool
@@ -72,7 +75,7 @@ func (p *prepared) kindIs(ks ...pgsql.Kind) bool {
 // analyze binds a statement to the names of the session's current cut.
 func (s *session) analyze(ctx context.Context, p *prepared) error {
 	r := &resolver{ctx: ctx, s: s}
-	p.done, p.query, p.util, p.inner, p.cols, p.params = false, nil, nil, nil, nil, nil
+	p.done, p.query, p.util, p.inner, p.cols, p.params, p.point = false, nil, nil, nil, nil, nil, nil
 	if p.kindIs(pgsql.Select, pgsql.InsertStmt, pgsql.UpdateStmt, pgsql.DeleteStmt, pgsql.MergeStmt) {
 		q, err := pgsql.Analyze(p.stmt, r, p.given)
 		if err != nil {
@@ -100,7 +103,7 @@ func (s *session) analyze(ctx context.Context, p *prepared) error {
 			return err
 		}
 	}
-	p.deps, p.order = r.deps, r.DateOrder()
+	p.deps, p.order, p.path, p.valid = r.deps, r.DateOrder(), s.gucs.now.searchPath, validity{}
 	p.done, p.described = true, true
 	return nil
 }
@@ -127,10 +130,32 @@ func (s *session) refresh(ctx context.Context, p *prepared) error {
 	return nil
 }
 
-// unchanged reports whether every name of an analysed statement means what it meant.
+// validity names what an analysis depends on as a whole: while it is the same, no name needs to be looked at. The zero value is never valid.
+type validity struct {
+	cut      *catalog.Cut
+	settings int
+}
+
+// validity is the session's, zero when the names may mean something else than the cut says: the transaction has changed something, or there are
+// temporary relations.
+func (s *session) validity() validity {
+	if s.tx == nil || s.temp() != nil || !s.tx.unwritten() {
+		return validity{}
+	}
+	return validity{s.tx.pin(), s.gucs.version}
+}
+
+// unchanged reports whether every name of an analysed statement means what it meant. search_path counts as in PostgreSQL, whose plans
+// are made anew when it changes.
 func (s *session) unchanged(ctx context.Context, p *prepared) bool {
+	var now validity
+	if len(p.deps) > 0 { // else no cut is pinned
+		if now = s.validity(); now.cut != nil && now == p.valid {
+			return true
+		}
+	}
 	r := &resolver{ctx: ctx, s: s}
-	if p.order != r.DateOrder() {
+	if p.order != r.DateOrder() || p.path != s.gucs.now.searchPath {
 		return false
 	}
 	for _, d := range p.deps {
@@ -138,6 +163,7 @@ func (s *session) unchanged(ctx context.Context, p *prepared) bool {
 			return false
 		}
 	}
+	p.valid = now
 	return true
 }
 

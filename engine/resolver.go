@@ -56,7 +56,7 @@ func (s *session) effectivePath() []string {
 // namedPath is search_path with $user and pg_temp resolved; pg_catalog and skade are implicit and first.
 func (s *session) namedPath() []string {
 	var out []string
-	for _, el := range splitList(s.gucs.value("search_path")) {
+	for _, el := range splitList(s.gucs.now.searchPath) {
 		if el == "$user" {
 			el = s.user()
 		}
@@ -205,7 +205,7 @@ func (s *session) readTx() *warehouse.Tx {
 		return s.tx.warehouseTx()
 	}
 	tx := s.gw.warehouse.Begin(context.Background(), warehouse.TxOptions{Cut: s.gw.catalog.Cut(), ReadOnly: true, Private: s.private()})
-	_ = tx.SetBranch(s.gucs.value("skade.branch")) // a fresh transaction has changed nothing
+	_ = tx.SetBranch(s.gucs.now.branch) // a fresh transaction has changed nothing
 	return tx
 }
 
@@ -375,7 +375,7 @@ func (s *session) env(ctx context.Context) *sqlfuncs.Env {
 	tx := s.readTx()
 	return &sqlfuncs.Env{
 		Cut: tx.Cut(), Catalog: s.gw.catalog, Changes: s.gw.changes, Lookup: s.gw.lookup, Mounts: s.gw.mounts, Style: s.style(),
-		SessionAsOf: s.gucs.value("skade.as_of"),
+		SessionAsOf: s.gucs.now.asOf,
 		Resolve:     func(name string) (table.Identifier, error) { return s.resolveTableName(ctx, name, false) },
 		ResolveOwn:  func(name string) (table.Identifier, error) { return s.resolveTableName(ctx, name, true) },
 		Created:     s.createdTable,

@@ -156,7 +156,7 @@ func (s *session) compile(ctx context.Context, d *duckRows, b binding, q *pgsql.
 	d.warn = r.warnings
 	d.files = r.files
 	if c := b.p.plan; cacheable && c != nil && !c.inUse {
-		if c.r.stable == r.stable && c.conn.zone == s.gucs.value("TimeZone") {
+		if c.r.stable == r.stable && c.conn.zone == s.gucs.zone {
 			r.release()
 			s.usePlan(d, b.p, c)
 			return nil

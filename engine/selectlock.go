@@ -39,7 +39,7 @@ func (s *session) lockRows(ctx context.Context, q *pgsql.Query, args []value) (l
 	if s.tx.readOnly() {
 		return nil, pgerr.Newf(pgerr.ReadOnlySQLTransaction, "cannot execute SELECT %s in a read-only transaction", q.LockRows)
 	}
-	if s.gucs.value("skade.as_of") != "" {
+	if s.gucs.now.asOf != "" {
 		return nil, pgerr.Newf(pgerr.ReadOnlySQLTransaction, "cannot execute SELECT %s while skade.as_of is set", q.LockRows).WithHint("RESET skade.as_of reads and writes the present.")
 	}
 	out := lockedRows{}

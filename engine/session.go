@@ -234,6 +234,9 @@ func (s *session) Sync(ctx context.Context) error {
 	if s.tx == nil || s.tx.explicit {
 		return nil
 	}
+	if s.tx.wh == nil && len(s.cursors) == 0 {
+		return s.endTx(ctx, !s.tx.failed) // nothing to wait for
+	}
 	ctx, done := s.watch(ctx)
 	defer done()
 	if r := s.tx.redo; r != nil && s.tx.statements == 1 && !s.tx.failed {
@@ -286,14 +289,19 @@ func (s *session) watchIdle(idle bool) {
 	if !idle {
 		return
 	}
-	name, cause := "idle_session_timeout", &pgerr.Error{Severity: pgerr.SevFatal, Code: pgerr.IdleSessionTimeout, Message: "terminating connection due to idle-session timeout"}
+	limit, cause := s.gucs.now.idleTimeout, errIdle
 	if s.tx != nil && s.tx.explicit {
-		name, cause = "idle_in_transaction_session_timeout", &pgerr.Error{Severity: pgerr.SevFatal, Code: pgerr.IdleInTransactionSessionTimeout, Message: "terminating connection due to idle-in-transaction timeout"}
+		limit, cause = s.gucs.now.idleInTxTimeout, errIdleInTx
 	}
-	if d := s.gucs.duration(name); d > 0 {
-		s.idleTimer = time.AfterFunc(d, func() { s.startup.Wire.Terminate(cause) })
+	if limit > 0 {
+		s.idleTimer = time.AfterFunc(limit, func() { s.startup.Wire.Terminate(cause) })
 	}
 }
+
+var (
+	errIdle     = &pgerr.Error{Severity: pgerr.SevFatal, Code: pgerr.IdleSessionTimeout, Message: "terminating connection due to idle-session timeout"}
+	errIdleInTx = &pgerr.Error{Severity: pgerr.SevFatal, Code: pgerr.IdleInTransactionSessionTimeout, Message: "terminating connection due to idle-in-transaction timeout"}
+)
 
 // Cancel implements pgwire.Session.
 func (s *session) Cancel(cause *pgerr.Error) {
@@ -337,8 +345,9 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 	}
 	s.run.Unlock()
 	var timer *time.Timer
-	fired := make(chan struct{})
-	if d := s.gucs.duration("statement_timeout"); d > 0 {
+	var fired chan struct{}
+	if d := s.gucs.now.statementTimeout; d > 0 {
+		fired = make(chan struct{})
 		timer = time.AfterFunc(d, func() {
 			defer close(fired)
 			cause := pgerr.New(pgerr.QueryCanceled, "canceling statement due to statement timeout")
@@ -410,7 +419,7 @@ func (c *connSet) take(ctx context.Context) (*sessionConn, error) {
 			return nil, err
 		}
 	}
-	if zone := c.s.gucs.value("TimeZone"); sc.zone != zone {
+	if zone := c.s.gucs.zone; sc.zone != zone {
 		if err := sc.SetTimeZone(ctx, duckZone(zone)); err != nil {
 			sc.Close()
 			return nil, err

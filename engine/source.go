@@ -397,7 +397,7 @@ func wrapScan(from string, use *pgsql.RelUse, nested map[int]bool) string {
 
 // liveSet is a table's files and bitmaps: at a bound, at skade.as_of, or as the transaction sees it.
 func (s *session) liveSet(ctx context.Context, ident table.Identifier, at *pinnedState) (*liveset.Set, liveset.Ref, *iceberg.Schema, error) {
-	if asOf := s.gucs.value("skade.as_of"); at == nil && asOf != "" && !s.isTemp(ident) {
+	if asOf := s.gucs.now.asOf; at == nil && asOf != "" && !s.isTemp(ident) {
 		env := s.env(ctx)
 		st, err := sqlfuncs.TableStateAt(ctx, env, ident, &sqlfuncs.Value{OID: pgtype.Text, Text: asOf})
 		if err != nil {
@@ -439,7 +439,7 @@ func (s *session) liveSet(ctx context.Context, ident table.Identifier, at *pinne
 
 // ownWrites is a table's live set with the transaction's writes, nil when it wrote nothing there.
 func (s *session) ownWrites(ctx context.Context, ident table.Identifier) (*liveset.Set, error) {
-	if s.gucs.value("skade.branch") == "" && (s.tx == nil || !s.tx.wrote) {
+	if s.gucs.now.branch == "" && (s.tx == nil || !s.tx.wrote) {
 		return nil, nil
 	}
 	t, err := s.table(ctx, ident)

@@ -20,7 +20,9 @@ type txn struct {
 	s        *session
 	explicit bool
 	failed   bool
-	// wh is nil until something is read or written: BEGIN alone pins nothing.
+	// cut is nil until something is read or written: BEGIN alone pins nothing. wh is nil until a table is opened: a prepared
+	// lookup needs the cut alone.
+	cut        *catalog.Cut
 	wh         *warehouse.Tx
 	start      time.Time
 	stmtStart  time.Time
@@ -66,10 +68,17 @@ type listenOp struct {
 // openTx starts a transaction.
 func (s *session) openTx(explicit bool) *txn {
 	now := time.Now()
-	s.tx = &txn{s: s, explicit: explicit, start: now, stmtStart: now, portals: map[pgwire.Portal]struct{}{}}
+	s.tx = &txn{s: s, explicit: explicit, start: now, stmtStart: now}
 	s.gucs.begin()
 	s.act.transaction(now)
 	return s.tx
+}
+
+func (t *txn) addPortal(p pgwire.Portal) {
+	if t.portals == nil {
+		t.portals = map[pgwire.Portal]struct{}{}
+	}
+	t.portals[p] = struct{}{}
 }
 
 // statement starts a statement: READ COMMITTED takes a new cut.
@@ -84,15 +93,11 @@ func (t *txn) statement() {
 }
 
 func (t *txn) isolation() string {
-	if v, ok := t.s.gucs.cur["transaction_isolation"]; ok {
-		return v
-	}
-	return t.s.gucs.value("default_transaction_isolation")
+	return t.s.gucs.now.isolation
 }
 
-// noteRead remembers that a SERIALIZABLE transaction read a table.
-func (t *txn) noteRead(table *warehouse.TxTable) {
-	st := table.State()
+// noteRead remembers that a SERIALIZABLE transaction read a table, which has no state when the transaction made it.
+func (t *txn) noteRead(st *catalog.TableState) {
 	if st == nil || t.isolation() != "serializable" {
 		return
 	}
@@ -107,7 +112,7 @@ func (t *txn) noteRead(table *warehouse.TxTable) {
 // noteRead is the transaction's, if there is one.
 func (s *session) noteRead(t *warehouse.TxTable) {
 	if s.tx != nil {
-		s.tx.noteRead(t)
+		s.tx.noteRead(t.State())
 	}
 }
 
@@ -117,7 +122,7 @@ func (s *session) noteReadOf(ctx context.Context, h *handle) {
 		return
 	}
 	if t, err := s.table(ctx, h.table); err == nil {
-		s.tx.noteRead(t)
+		s.tx.noteRead(t.State())
 	}
 }
 
@@ -128,12 +133,24 @@ func (t *txn) readOnly() bool {
 	return t.s.gucs.value("default_transaction_read_only") == "on"
 }
 
-// warehouseTx pins the cut on first use.
+// pin is the cut that the transaction reads, pinned on first use.
+func (t *txn) pin() *catalog.Cut {
+	if t.cut == nil {
+		t.cut = t.s.pinCut()
+	}
+	return t.cut
+}
+
+// unwritten says that the transaction sees the tables as its cut has them.
+func (t *txn) unwritten() bool {
+	return t.wh == nil || !t.wh.Changed() && !t.wh.PrivateChanged()
+}
+
+// warehouseTx is the transaction of the warehouse, begun on first use.
 func (t *txn) warehouseTx() *warehouse.Tx {
 	if t.wh == nil {
-		cut := t.s.pinCut()
 		t.wh = t.s.gw.warehouse.Begin(context.Background(), warehouse.TxOptions{
-			Cut: cut, Actor: t.s.user(), ApplicationName: t.s.gucs.value("application_name"), Private: t.s.private(),
+			Cut: t.pin(), Actor: t.s.user(), ApplicationName: t.s.gucs.now.application, Private: t.s.private(),
 		})
 		for i := range t.savepoints {
 			// Nothing was written before: every open savepoint is this place.
@@ -146,13 +163,11 @@ func (t *txn) warehouseTx() *warehouse.Tx {
 
 // refreshCut takes a new cut for a statement under READ COMMITTED.
 func (t *txn) refreshCut(ctx context.Context) error {
-	if t.wh == nil || !t.explicit || !strings.HasPrefix(t.isolation(), "read ") {
+	if t.cut == nil || !t.explicit || !strings.HasPrefix(t.isolation(), "read ") {
 		return nil
 	}
-	if t.s.gw.catalog.Cut().Seq() == t.wh.Cut().Seq() {
-		return nil
-	}
-	return t.moveTo(ctx, t.s.gw.catalog.Cut())
+	_, err := t.moveOn(ctx)
+	return err
 }
 
 // writable refuses a write in a read-only transaction.
@@ -160,7 +175,7 @@ func (t *txn) writable(command string) error {
 	if t.readOnly() {
 		return pgerr.Newf(pgerr.ReadOnlySQLTransaction, "cannot execute %s in a read-only transaction", command)
 	}
-	if v := t.s.gucs.value("skade.as_of"); v != "" {
+	if v := t.s.gucs.now.asOf; v != "" {
 		return pgerr.Newf(pgerr.ReadOnlySQLTransaction, "cannot execute %s while skade.as_of is set", command).WithHint("RESET skade.as_of reads and writes the present.")
 	}
 	if err := t.branchAllows(command); err != nil {
@@ -336,7 +351,7 @@ func (s *session) begin(w pgwire.Writer, u *pgsql.Transaction) (string, error) {
 // setModes applies transaction modes to the open transaction.
 func (s *session) setModes(m *pgsql.TransactionModes) error {
 	if m.Isolation != "" {
-		if (s.tx.wh != nil || s.tx.queried) && m.Isolation != s.tx.isolation() {
+		if (s.tx.cut != nil || s.tx.queried) && m.Isolation != s.tx.isolation() {
 			return pgerr.New(pgerr.ActiveSQLTransaction, "SET TRANSACTION ISOLATION LEVEL must be called before any query")
 		}
 		if err := s.gucs.set("transaction_isolation", m.Isolation, true); err != nil {
@@ -344,7 +359,7 @@ func (s *session) setModes(m *pgsql.TransactionModes) error {
 		}
 	}
 	if m.ReadOnly != nil {
-		if !*m.ReadOnly && s.tx.readOnly() && (s.tx.wh != nil || s.tx.queried) {
+		if !*m.ReadOnly && s.tx.readOnly() && (s.tx.cut != nil || s.tx.queried) {
 			return pgerr.New(pgerr.ActiveSQLTransaction, "transaction read-write mode must be set before any query")
 		}
 		if err := s.gucs.set("transaction_read_only", onOff(*m.ReadOnly), true); err != nil {

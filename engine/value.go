@@ -82,33 +82,7 @@ func (s *session) decode(oid uint32, format int16, raw []byte) (any, error) {
 
 // style is how the session writes and reads dates and intervals.
 func (s *session) style() pgenc.Style {
-	st := pgenc.Style{Loc: s.gucs.loc, ByteaEscape: s.gucs.value("bytea_output") == "escape"}
-	if n, err := strconv.Atoi(s.gucs.value("extra_float_digits")); err == nil && n < 1 {
-		st.FloatDigits = 1 - n
-	}
-	date, order, _ := strings.Cut(s.gucs.value("datestyle"), ", ")
-	switch date {
-	case "SQL":
-		st.Date = pgenc.SQL
-	case "Postgres":
-		st.Date = pgenc.Postgres
-	case "German":
-		st.Date = pgenc.German
-	}
-	switch order {
-	case "DMY":
-		st.Order = pgenc.DMY
-	case "YMD":
-		st.Order = pgenc.YMD
-	}
-	switch s.gucs.value("intervalstyle") {
-	case "postgres_verbose":
-		st.Interval = pgenc.IntervalPostgresVerbose
-	case "sql_standard":
-		st.Interval = pgenc.IntervalSQLStandard
-	case "iso_8601":
-		st.Interval = pgenc.IntervalISO8601
-	}
+	st := s.gucs.now.style
 	if s.tx != nil {
 		st.Now = s.tx.start
 	}

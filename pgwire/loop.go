@@ -1,6 +1,7 @@
 package pgwire
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -215,16 +216,40 @@ func (c *conn) implicit() error {
 	return c.sess.BeginImplicit(c.ctx)
 }
 
+// sendColumns sends a RowDescription. It is written here, as CommandComplete is: both go out with every execution of most drivers.
 func (c *conn) sendColumns(cols []Column) {
-	// Column names are kept alive by cols; a RowDescription of thousands of columns is built once a statement.
-	fds := make([]pgproto3.FieldDescription, len(cols))
-	for i, col := range cols {
-		fds[i] = pgproto3.FieldDescription{
-			Name: []byte(withoutNUL(col.Name)), TableOID: col.TableOID, TableAttributeNumber: uint16(col.AttNum),
-			DataTypeOID: col.TypeOID, DataTypeSize: col.TypeLen, TypeModifier: col.TypeMod, Format: col.Format,
-		}
+	start := c.beginMessage('T')
+	b := binary.BigEndian.AppendUint16(c.out, uint16(len(cols)))
+	for i := range cols {
+		col := &cols[i]
+		b = append(append(b, withoutNUL(col.Name)...), 0)
+		b = binary.BigEndian.AppendUint32(b, col.TableOID)
+		b = binary.BigEndian.AppendUint16(b, uint16(col.AttNum))
+		b = binary.BigEndian.AppendUint32(b, col.TypeOID)
+		b = binary.BigEndian.AppendUint16(b, uint16(col.TypeLen))
+		b = binary.BigEndian.AppendUint32(b, uint32(col.TypeMod))
+		b = binary.BigEndian.AppendUint16(b, uint16(col.Format))
 	}
-	c.send(&pgproto3.RowDescription{Fields: fds})
+	c.out = b
+	c.endMessage(start)
+}
+
+// sendTag sends a CommandComplete.
+func (c *conn) sendTag(tag string) {
+	start := c.beginMessage('C')
+	c.out = append(append(c.out, withoutNUL(tag)...), 0)
+	c.endMessage(start)
+}
+
+// beginMessage begins a message in the output; endMessage writes its length.
+func (c *conn) beginMessage(typ byte) (start int) {
+	start = len(c.out)
+	c.out = append(c.out, typ, 0, 0, 0, 0)
+	return start
+}
+
+func (c *conn) endMessage(start int) {
+	binary.BigEndian.PutUint32(c.out[start+1:], uint32(len(c.out)-start-1))
 }
 
 func withoutNUL(s string) string {

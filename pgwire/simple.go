@@ -82,7 +82,7 @@ func (c *conn) complete(st Statement, tag string) {
 		c.send(&pgproto3.EmptyQueryResponse{})
 		return
 	}
-	c.send(&pgproto3.CommandComplete{CommandTag: []byte(withoutNUL(tag))})
+	c.sendTag(tag)
 }
 
 // run executes a portal and settles what it left open: COPY data that was not read, an unfinished COPY OUT.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,11 +17,15 @@ func BenchmarkWire(b *testing.B) {
 	ctx := context.Background()
 	run(b, c, "CREATE TABLE r (id bigint PRIMARY KEY, n integer, ts timestamp, name varchar(20))")
 	run(b, c, "INSERT INTO r SELECT i, i % 100, timestamp '2020-01-01' + i * interval '1 second', 'name-' || i FROM generate_series(0, 99999) i")
-	for _, w := range []struct{ name, sql string }{
-		{"one", "SELECT 1"},
-		{"plus", "SELECT $1::int + 1"},
-		{"lookup", "SELECT n, ts, name FROM r WHERE id = $1"},
-		{"scan", "SELECT count(*), sum(n) FROM r WHERE n > 50"},
+	for _, w := range []struct {
+		name, sql string
+		spread    int // of the keys; 0 is one key
+	}{
+		{"one", "SELECT 1", 0},
+		{"plus", "SELECT $1::int + 1", 0},
+		{"lookup", "SELECT n, ts, name FROM r WHERE id = $1", 0},
+		{"lookups", "SELECT n, ts, name FROM r WHERE id = $1", 100_000},
+		{"scan", "SELECT count(*), sum(n) FROM r WHERE n > 50", 0},
 	} {
 		b.Run(w.name, func(b *testing.B) {
 			pc := c.PgConn()
@@ -30,7 +35,13 @@ func BenchmarkWire(b *testing.B) {
 			for range sd.ParamOIDs {
 				args = append(args, []byte("77"))
 			}
+			n := 0
+			b.ReportAllocs()
 			for b.Loop() {
+				if w.spread > 0 {
+					n = (n + 7919) % w.spread
+					args[0] = strconv.AppendInt(args[0][:0], int64(n), 10)
+				}
 				r := pc.ExecPrepared(ctx, w.name, args, nil, nil).Read()
 				if r.Err != nil || len(r.Rows) != 1 {
 					b.Fatal(r.Err, len(r.Rows))
