@@ -21,6 +21,10 @@ type batchRows struct {
 	rec  arrow.RecordBatch
 	encs []fieldEncoder
 	next int
+	// arrs are the columns behind encs where those are not the batch's from the first on, nil for values that are the same in every row; nulls are those of
+	// them that are NULL.
+	arrs  []arrow.Array
+	nulls []bool
 }
 
 // newBatchRows takes over rec. cols describe its columns from the first on; order picks them.
@@ -43,7 +47,7 @@ func (b *batchRows) appendRows(_ context.Context, dst []byte, limit int) ([]byte
 		var start, field int
 		dst, start = pgenc.BeginDataRow(dst, len(b.encs))
 		for i, enc := range b.encs {
-			if b.rec.Column(i).IsNull(b.next) {
+			if b.isNull(i) {
 				dst = pgenc.AppendNull(dst)
 				continue
 			}
@@ -59,6 +63,16 @@ func (b *batchRows) appendRows(_ context.Context, dst []byte, limit int) ([]byte
 		n++
 	}
 	return dst, n, b.next >= rows, nil
+}
+
+func (b *batchRows) isNull(i int) bool {
+	switch {
+	case b.arrs == nil:
+		return b.rec.Column(i).IsNull(b.next)
+	case b.arrs[i] == nil:
+		return b.nulls[i]
+	}
+	return b.arrs[i].IsNull(b.next)
 }
 
 func (b *batchRows) close() {

@@ -57,7 +57,7 @@ func (s *session) planOf(ctx context.Context, b binding, u *pgsql.Explain, w pgw
 	ex := &explained{tree: map[string]any{}}
 	start := time.Now()
 	root := map[string]any{"Node Type": nodeName(q)}
-	if k := q.PointLookup; k != nil {
+	if k := q.Keyed; k != nil {
 		root["Node Type"] = "Key Lookup"
 		root["Relation Name"] = q.Relations[k.Rel].Relation.Name
 		ex.lines = append(ex.lines, fmt.Sprintf("Key Lookup on %s.%s", q.Relations[k.Rel].Relation.Schema, q.Relations[k.Rel].Relation.Name))

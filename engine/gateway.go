@@ -64,6 +64,7 @@ type Options struct {
 type Gateway struct {
 	catalog   *catalog.Catalog
 	live      *liveset.Cache
+	projected projections
 	warehouse *warehouse.Warehouse
 	changes   *changelog.Reader
 	lookup    *lookup.Lookup

@@ -3,9 +3,9 @@ package engine
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/nordisk/skade-pg/catalog"
 	"github.com/nordisk/skade-pg/engine/pgsql"
@@ -13,6 +13,7 @@ import (
 	"github.com/nordisk/skade-pg/lookup"
 	"github.com/nordisk/skade-pg/pgwire"
 	"github.com/nordisk/skade-pg/sqlfuncs"
+	"github.com/nordisk/skade-pg/warehouse"
 )
 
 // pointPlan is a prepared lookup, good while its table is at the same commit.
@@ -20,68 +21,121 @@ type pointPlan struct {
 	state *catalog.TableState
 	cut   *catalog.Cut // the last that was seen to have state
 	look  *lookup.Lookuper
-	// order says which of the key's values goes to each part of the lookup's key, whose parts are in schema order.
-	order []int
-	types []arrow.DataType
+	// parts are the key's columns in the order in which keys are encoded.
+	parts []keyPart
 }
 
-// pointLookup answers SELECT … WHERE key = … from the key index. ok is false when the query must go the long way.
-func (s *session) pointLookup(ctx context.Context, b binding, k *pgsql.KeyEquality) (rowSource, bool, error) {
+// maxKeyed bounds the keys of a statement that probes alone answer.
+const maxKeyed = 1 << 20
+
+// keyedSelect answers SELECT … WHERE key = …, IN (…) or = ANY(…) from the key index. ok is false when the query must go the long way.
+func (s *session) keyedSelect(ctx context.Context, b binding, k *pgsql.KeyedSelect) (rowSource, bool, error) {
 	use := b.p.query.Relations[k.Rel]
-	h := use.Relation.Handle.(*handle)
-	vals, err := s.evaluate(ctx, k.Key, b.args)
-	if err != nil {
-		return nil, false, err
-	}
-	for _, v := range vals {
-		if v.Null {
-			return noRows{}, true, nil
-		}
-	}
-	plan, err := s.pointPlan(ctx, b, k, use, h)
+	plan, err := s.pointPlan(ctx, b, k, use)
 	if err != nil || plan == nil {
 		return nil, false, err
 	}
-	key := plan.look.NewKey()
-	for part, from := range plan.order {
-		lit, ok := literal(plan.types[part], vals[from])
-		if !ok {
-			return nil, false, nil
-		}
-		key.Literal(lit)
+	keys, err := s.keysOf(ctx, plan.parts, use, b.args, maxKeyed)
+	if err != nil || keys.parts != len(plan.parts) {
+		return nil, false, err
 	}
-	rec, err := plan.look.Get(ctx, key)
+	skip, most, ok, err := s.limits(ctx, b, k)
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	if len(keys.keys) == 0 || most == 0 {
+		return noRows{}, true, nil
+	}
+	out, err := s.keyedOutputs(ctx, b, k)
 	if err != nil {
 		return nil, false, err
 	}
-	if rec == nil || rec.NumRows() == 0 {
-		if rec != nil {
-			rec.Release()
+	if len(keys.keys) > 1 {
+		if !keys.ordered(k, plan.parts) {
+			return nil, false, nil
 		}
-		return noRows{}, true, nil
+		found, err := plan.look.FindMany(ctx, keys.keys)
+		return &foundRows{next: found.Next, out: out, skip: skip, left: most}, err == nil, err
 	}
-	if showsNested(rec.Schema(), b.cols) {
+	rec, err := plan.look.Find(ctx, keys.keys[0])
+	if err != nil {
+		return nil, false, err
+	}
+	switch {
+	case rec.NumRows() == 0:
+		rec.Release()
+		return noRows{}, true, nil
+	case rec.NumRows() > 1 && k.Unordered: // a key that its table's other writers did not keep unique
 		rec.Release()
 		return nil, false, nil
+	case skip > 0 || most > 0:
+		return &foundRows{next: once(rec), out: out, skip: skip, left: most}, true, nil
 	}
-	src, err := newBatchRows(rec, b.cols, s.style())
+	src, err := out.rows(rec)
 	return src, err == nil, err
 }
 
-// showsNested says whether a struct, map or list is shown as jsonb: DuckDB writes that.
-func showsNested(rec *arrow.Schema, cols []pgwire.Column) bool {
-	for i, c := range cols {
-		if c.TypeOID == pgtype.JSONB && arrow.IsNested(rec.Field(i).Type.ID()) {
-			return true
+// once gives one batch.
+func once(rec arrow.RecordBatch) func(context.Context) (arrow.RecordBatch, error) {
+	return func(context.Context) (arrow.RecordBatch, error) {
+		out := rec
+		rec = nil
+		return out, nil
+	}
+}
+
+// ordered puts the keys into the order that ORDER BY asks for; false when that is no order of keys.
+func (set *keySet) ordered(k *pgsql.KeyedSelect, parts []keyPart) bool {
+	if k.Unordered {
+		return false
+	}
+	var sorted []int // the columns that the keys come in the order of
+	order := slices.Clone(k.Order)
+	for i, p := range parts {
+		if set.single[i] { // the same in every row
+			order = slices.DeleteFunc(order, func(c int) bool { return c == p.col })
+		} else {
+			sorted = append(sorted, p.col)
 		}
 	}
-	return false
+	order = slices.Compact(order)
+	if len(order) > len(sorted) || !slices.Equal(order, sorted[:len(order)]) {
+		return false
+	}
+	if k.Desc {
+		slices.Reverse(set.keys)
+	}
+	return true
+}
+
+// limits are OFFSET and LIMIT, -1 without; ok is false for values that the long way refuses.
+func (s *session) limits(ctx context.Context, b binding, k *pgsql.KeyedSelect) (skip, most int64, ok bool, err error) {
+	most = -1
+	for _, l := range []struct {
+		arg *pgsql.Arg
+		to  *int64
+	}{{k.Offset, &skip}, {k.Limit, &most}} {
+		if l.arg == nil {
+			continue
+		}
+		v, err := s.evaluateArg(ctx, l.arg, b.args)
+		if err != nil {
+			return 0, 0, false, err
+		}
+		if v.Null {
+			continue
+		}
+		if *l.to, err = strconv.ParseInt(v.Text, 10, 64); err != nil || *l.to < 0 {
+			return 0, 0, false, nil
+		}
+	}
+	return skip, most, true, nil
 }
 
 // keptPointPlan is the plan of the statement's last execution, nil when the table may have another state now.
 func (s *session) keptPointPlan(b binding, h *handle) *pointPlan {
 	p := b.p.point
-	if p == nil || s.tx == nil || !s.tx.unwritten() || s.gucs.now.branch != "" {
+	if p == nil || s.tx == nil || !s.tx.unwritten() || s.gucs.now.branch != "" || s.gucs.now.asOf != "" {
 		return nil
 	}
 	if cut := s.tx.pin(); cut != p.cut {
@@ -94,10 +148,8 @@ func (s *session) keptPointPlan(b binding, h *handle) *pointPlan {
 	return p
 }
 
-func (s *session) pointPlan(ctx context.Context, b binding, k *pgsql.KeyEquality, use *pgsql.RelUse, h *handle) (*pointPlan, error) {
-	if s.gucs.now.asOf != "" {
-		return nil, nil
-	}
+func (s *session) pointPlan(ctx context.Context, b binding, k *pgsql.KeyedSelect, use *pgsql.RelUse) (*pointPlan, error) {
+	h := use.Relation.Handle.(*handle)
 	if p := s.keptPointPlan(b, h); p != nil {
 		return p, nil
 	}
@@ -113,84 +165,99 @@ func (s *session) pointPlan(ctx context.Context, b binding, k *pgsql.KeyEquality
 	} else if st, err := target.Cut.Table(h.table); err != nil || st.Key != t.Key() {
 		return nil, nil // renamed or brought back by this transaction: the cut knows no table of that name, or another one
 	}
-	cacheable := t.AtCut() && t.State() != nil && k.AsOf == nil
+	asOf, err := s.keyedAsOf(ctx, b, k, h)
+	if err != nil {
+		return nil, err
+	}
+	cacheable := t.AtCut() && t.State() != nil && asOf == nil
 	switch {
-	case k.AsOf != nil:
-		v, err := s.evaluateArg(ctx, k.AsOf, b.args)
+	case asOf != nil:
+		st, err := sqlfuncs.TableStateAt(ctx, s.env(ctx), h.table, asOf)
 		if err != nil {
 			return nil, err
 		}
-		st, err := sqlfuncs.TableStateAt(ctx, s.env(ctx), h.table, v)
-		if err != nil {
-			return nil, err
+		if k.AsOf != nil {
+			target.Schema = h.shape.Table
 		}
-		target.Schema = h.shape.Table
 		target.AsOf = &lookup.AsOf{Metadata: st.Metadata, Snapshot: st.Snapshot, Schema: st.Schema}
 	case !cacheable:
 		if target.Live, err = t.Live(ctx); err != nil {
 			return nil, err
 		}
 	}
-	for _, c := range k.Output {
-		target.Columns = append(target.Columns, use.Relation.Columns[c].Name)
-	}
-	look, err := s.gw.lookup.Prepare(ctx, target)
-	if err != nil {
+	p, err := s.preparePoint(ctx, target, t, k, use)
+	if err != nil || p == nil {
 		return nil, err
 	}
-	p := &pointPlan{state: t.State(), cut: s.readTx().Cut(), look: look}
-	for _, f := range look.Columns().Key.Fields() {
-		i := slices.IndexFunc(use.Relation.Key, func(c int) bool { return use.Relation.Columns[c].Name == f.Name })
-		if i < 0 {
-			return nil, nil
-		}
-		p.order = append(p.order, i)
-		p.types = append(p.types, f.Type)
-	}
+	p.state, p.cut = t.State(), s.readTx().Cut()
 	if cacheable {
 		b.p.point = p
 	}
 	return p, nil
 }
 
-// literal is a key value as an Iceberg literal of the column's type; false when only SQL's comparison rules can tell.
-func literal(dt arrow.DataType, v *sqlfuncs.Value) (lit iceLiteral, ok bool) {
-	integer := v.OID == pgtype.Int2 || v.OID == pgtype.Int4 || v.OID == pgtype.Int8
-	return literalOf(dt, v.OID, v.Text, integer)
+// keyedAsOf is the bound that the rows are read at: table_at's, else skade.as_of; nil for the present.
+func (s *session) keyedAsOf(ctx context.Context, b binding, k *pgsql.KeyedSelect, h *handle) (*sqlfuncs.Value, error) {
+	if k.AsOf != nil {
+		return s.evaluateArg(ctx, k.AsOf, b.args)
+	}
+	if v := s.gucs.now.asOf; v != "" && !s.isTemp(h.table) {
+		return &sqlfuncs.Value{OID: pgtype.Text, Text: v}, nil
+	}
+	return nil, nil
 }
 
-// lookupCall answers SELECT … FROM lookup(…): the rows go from the lookup to the client. ok is false when the query must go the long way.
-func (s *session) lookupCall(ctx context.Context, b binding, d *pgsql.DirectCall) (src rowSource, ok bool, err error) {
-	use := b.p.query.Relations[d.Rel]
-	h := use.Relation.Handle.(*handle)
-	vals, err := s.evaluate(ctx, use.Args, b.args)
+// preparePoint prepares the lookup of a target; nil when its key or a column is not one for this path.
+func (s *session) preparePoint(ctx context.Context, target lookup.Target, t *warehouse.TxTable, k *pgsql.KeyedSelect, use *pgsql.RelUse) (*pointPlan, error) {
+	target.Columns = []string{}
+	for _, o := range k.Output {
+		if o.Value == nil {
+			target.Columns = append(target.Columns, use.Relation.Columns[o.Column].Name)
+		}
+	}
+	if len(target.Columns) == 0 {
+		target.Columns = append(target.Columns, use.Relation.Columns[use.Relation.Key[0]].Name)
+	}
+	look, err := s.gw.lookup.Prepare(ctx, target)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	s.noteReadOf(ctx, h)
-	rows, err := h.function.Open(ctx, s.env(ctx), h.shape, vals)
-	if err != nil {
-		return nil, false, err
+	p := &pointPlan{look: look}
+	cols := look.Columns()
+	for i, id := range cols.KeyIDs {
+		// The condition names the columns of the relation, the lookup the fields of the state's key.
+		f, ok := target.Schema.FindFieldByID(id)
+		col := -1
+		if ok {
+			col = slices.IndexFunc(use.Relation.Columns, func(c pgsql.RelColumn) bool { return c.Name == f.Name })
+		}
+		if col < 0 || !slices.Contains(use.Relation.Key, col) {
+			return nil, nil
+		}
+		p.parts = append(p.parts, keyPart{id: id, col: col, typ: look.KeyTypes()[i], oid: use.Relation.Columns[col].Type, mod: use.Relation.Columns[col].Mod})
 	}
-	for rec, err := range rows.Batches(ctx) {
-		if err != nil {
-			return nil, false, err
+	at := 0
+	for _, o := range k.Output {
+		if o.Value != nil {
+			continue
 		}
-		if rec.NumRows() == 0 {
-			break
+		if use.Relation.Columns[o.Column].Type == pgtype.JSONB && arrow.IsNested(cols.Schema.Field(at).Type.ID()) {
+			return nil, nil // shown as jsonb, which DuckDB writes
 		}
-		cols := make([]arrow.Array, len(d.Output))
-		fields := make([]arrow.Field, len(d.Output))
-		for i, c := range d.Output {
-			cols[i], fields[i] = rec.Column(c), rec.Schema().Field(c)
-		}
-		// One batch is all there is; the new batch holds on to its columns.
-		shown := arrow.NewSchema(fields, nil)
-		if showsNested(shown, b.cols) {
-			return nil, false, nil
-		}
-		src, err := newBatchRows(array.NewRecordBatch(shown, cols, rec.NumRows()), b.cols, s.style())
-		return src, err == nil, err
+		at++
 	}
-	return noRows{}, true, nil
+	if len(p.parts) != len(use.Relation.Key) {
+		return nil, nil
+	}
+	return p, nil
+}
+
+// showsNested says whether a struct, map or list is shown as jsonb: DuckDB writes that.
+func showsNested(rec *arrow.Schema, cols []pgwire.Column) bool {
+	for i, c := range cols {
+		if c.TypeOID == pgtype.JSONB && arrow.IsNested(rec.Field(i).Type.ID()) {
+			return true
+		}
+	}
+	return false
 }

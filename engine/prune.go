@@ -4,50 +4,11 @@ import (
 	"bytes"
 	"strconv"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
-	"github.com/google/uuid"
 
 	"github.com/nordisk/skade-pg/engine/pgsql"
-	"github.com/nordisk/skade-pg/internal/pgenc"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 )
-
-type iceLiteral = iceberg.Literal
-
-// literalOf makes an Iceberg literal of a column's storage type from a value's text.
-func literalOf(dt arrow.DataType, oid uint32, text string, integer bool) (iceberg.Literal, bool) {
-	switch dt.ID() {
-	case arrow.INT32:
-		if !integer {
-			return nil, false
-		}
-		n, err := strconv.ParseInt(text, 10, 32)
-		return iceberg.NewLiteral(int32(n)), err == nil
-	case arrow.INT64:
-		if !integer {
-			return nil, false
-		}
-		n, err := strconv.ParseInt(text, 10, 64)
-		return iceberg.NewLiteral(n), err == nil
-	case arrow.STRING:
-		ok := oid == pgtype.Text || oid == pgtype.Varchar || oid == pgtype.Name || oid == pgtype.Unknown
-		return iceberg.NewLiteral(text), ok
-	case arrow.DATE32:
-		if oid != pgtype.Date {
-			return nil, false
-		}
-		d, err := pgenc.Style{}.ParseDate([]byte(text))
-		return iceberg.NewLiteral(iceberg.Date(d)), err == nil
-	case arrow.EXTENSION, arrow.FIXED_SIZE_BINARY:
-		if oid != pgtype.UUID {
-			return nil, false
-		}
-		u, err := pgenc.ParseUUID([]byte(text))
-		return iceberg.NewLiteral(uuid.UUID(u)), err == nil
-	}
-	return nil, false
-}
 
 // pruner says which data files can hold a row that a query's simple predicates let through. It reads bounds only: a file that
 // it keeps may hold none, a file that it drops holds none.

@@ -53,8 +53,8 @@ func (p *queryPortal) openOnce(ctx context.Context, w pgwire.Writer) (rowSource,
 	for _, n := range p.b.p.query.Notices {
 		w.Notice(notice(n))
 	}
-	if k := p.b.p.query.PointLookup; k != nil {
-		src, ok, err := p.s.pointLookup(ctx, p.b, k)
+	if k := p.b.p.query.Keyed; k != nil {
+		src, ok, err := p.s.keyedSelect(ctx, p.b, k)
 		if ok || err != nil {
 			return src, err
 		}
@@ -157,6 +157,7 @@ func (s *session) compile(ctx context.Context, d *duckRows, b binding, q *pgsql.
 	d.files = r.files
 	if c := b.p.plan; cacheable && c != nil && !c.inUse {
 		if c.r.stable == r.stable && c.conn.zone == s.gucs.zone {
+			c.r.refill(r)
 			r.release()
 			s.usePlan(d, b.p, c)
 			return nil

@@ -39,6 +39,8 @@ type rendered struct {
 	// sets keeps those states alive, so that their addresses in stable mean them.
 	stable string
 	sets   []*liveset.Set
+	// slots are relations whose rows change while the text does not.
+	slots []*rowSlot
 }
 
 // scanPlan is what one table scan considers and opens.
@@ -47,6 +49,17 @@ type scanPlan struct {
 	considered, opens int
 	bytes, rows       int64
 	suppressed        int64
+	// index is how many columns of the key are probed, 0 for a scan; counters are what EXPLAIN's probes cost.
+	index    int
+	use      *pgsql.RelUse
+	counters *liveset.ProbeCounters
+}
+
+// tableState is a table's files and bitmaps, and the schema that its rows are shown in.
+type tableState struct {
+	set    *liveset.Set
+	ref    liveset.Ref
+	schema *iceberg.Schema
 }
 
 func (r *rendered) release() {
@@ -258,14 +271,26 @@ func (s *session) tableItem(ctx context.Context, r *rendered, use *pgsql.RelUse,
 	if err != nil {
 		return "", err
 	}
+	for _, c := range use.Columns {
+		if c >= sc.NumFields() {
+			return "", pgerr.Newf(pgerr.FeatureNotSupported, "system column \"%s\" of a table is not supported", use.Relation.Columns[c].Name)
+		}
+	}
+	st := &tableState{set, ref, sc}
+	item, ok := "", false
+	if only == nil {
+		item, ok, err = s.probedItem(ctx, r, use, st, args)
+	} else {
+		item, ok, err = s.lockedItem(r, use, st, only)
+	}
+	if ok || err != nil {
+		return item, err
+	}
 	scan := duck.Scan{WithPosition: use.Position}
 	props := ref.Metadata.Properties()
 	fields := sc.Fields()
 	nested := map[int]bool{} // columns of other writers that are shown as jsonb
 	for _, c := range use.Columns {
-		if c >= len(fields) {
-			return "", pgerr.Newf(pgerr.FeatureNotSupported, "system column \"%s\" of a table is not supported", use.Relation.Columns[c].Name)
-		}
 		f := fields[c]
 		oid, mod := pgtype.FromIceberg(f, props)
 		def, err := defaultText(f)
@@ -279,16 +304,8 @@ func (s *session) tableItem(ctx context.Context, r *rendered, use *pgsql.RelUse,
 		}
 		scan.Columns = append(scan.Columns, col)
 	}
-	byKey := false
-	if only == nil && at == nil {
-		if byKey, err = s.scanByKey(ctx, r, use, &scan, ref, set, sc, args); err != nil {
-			return "", err
-		}
-	}
-	if !byKey {
-		if err := s.scanFiles(ctx, r, use, &scan, ref, set, sc, args, only); err != nil {
-			return "", err
-		}
+	if err := s.scanFiles(ctx, r, use, &scan, ref, set, sc, args, only); err != nil {
+		return "", err
 	}
 	from, release, err := s.gw.duck.ScanSQL(scan)
 	if err != nil {

@@ -49,6 +49,7 @@ type prober struct {
 	cols []keyindex.Column
 	typs []iceberg.NestedField
 	sub  string // names the columns in cache keys
+	most int    // when not 0, how many hits are wanted at most: errManyHits
 }
 
 // maxProbers is how many (table, key) pairs are remembered.
@@ -115,6 +116,11 @@ func (c *Cache) probe(ctx context.Context, dst []Hit, ref Ref, s *Set, ids []int
 	if err != nil {
 		return dst, err
 	}
+	return p.probe(ctx, dst, s, n, keys)
+}
+
+func (p *prober) probe(ctx context.Context, dst []Hit, s *Set, n int, keys [][]byte) (_ []Hit, err error) {
+	ids, c := p.ids, p.c
 	if n < 1 || n > len(ids) {
 		return dst, fmt.Errorf("%w: prefix of %d of %d key fields", ErrUnknownField, n, len(ids))
 	}
@@ -137,6 +143,9 @@ func (c *Cache) probe(ctx context.Context, dst []Hit, ref Ref, s *Set, ids []int
 		}
 		if dst, err = p.file(ctx, dst, f, n, keys, hashes, order); err != nil {
 			return dst, err
+		}
+		if p.most > 0 && len(dst)-start > p.most {
+			return dst, errManyHits
 		}
 	}
 	if len(keys) > 1 {

@@ -176,7 +176,7 @@ func (az *analyzer) query(s *pg_query.SelectStmt) *Query {
 	}
 	az.finish(q, b.String())
 	if q.Locks == nil {
-		q.PointLookup = az.pointLookup(n, q)
+		q.Keyed = az.keyedSelect(n)
 	}
 	q.Lookup = az.lookupCall(n)
 	return q

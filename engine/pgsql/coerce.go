@@ -285,6 +285,10 @@ func (s *scope) convert(e *expr, typ uint32, mod int32, ctx coercionContext) *ex
 		out = &c
 	}
 	out.typ, out.mod, out.loc = typ, -1, e.loc
+	out.bare = nil
+	if lossless(e.typ, typ) {
+		out.bare = e.keyColumn()
+	}
 	if typ != pgtype.Numeric && typ != pgtype.BPChar {
 		out.show = nil
 	}

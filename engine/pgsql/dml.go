@@ -186,9 +186,6 @@ func (az *analyzer) delete(st *pg_query.DeleteStmt, ctes []*cteEntry, sub bool) 
 		n.targets = append(n.targets, ret...)
 	}
 	del := &Delete{Target: rel, Rel: e.index, All: st.WhereClause == nil && len(st.UsingClause) == 0}
-	if len(st.UsingClause) == 0 {
-		del.Key = az.keyValues(n.where, e)
-	}
 	p := &part{rels: az.rels, binds: az.binds, node: n}
 	return &pendingDML{ret: ret, finish: func() *Query {
 		q := az.finishPart(p, !sub)

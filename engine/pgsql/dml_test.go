@@ -135,7 +135,7 @@ func TestUpdateDelete(t *testing.T) {
 	require.True(t, q.Relations[q.Update.Rel].Position)
 	require.Len(t, q.Columns, 3)
 	q = analyzed(t, f, "delete from t where a = $1")
-	require.Equal(t, 1, q.Delete.Key[0].Param)
+	require.Equal(t, 1, q.Relations[q.Delete.Rel].Preds[0].Values[0].Param)
 	require.Nil(t, q.Columns)
 	q = analyzed(t, f, "delete from t")
 	require.True(t, q.Delete.All)

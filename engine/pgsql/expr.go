@@ -69,8 +69,10 @@ type expr struct {
 	// origin is the base column that a derived column passes on unchanged.
 	origin *expr
 	sub    *selNode
-	// quals are the conjuncts of AND.
-	and []*expr
+	// and are the conjuncts of AND, or the disjuncts of OR.
+	and, or []*expr
+	// bare is the column under casts that lose nothing: equal before, equal after.
+	bare *expr
 	// cmp is set on column-op-value comparisons, for pruning.
 	cmp *comparison
 	// window expressions, for the checks of what may be inside

@@ -421,14 +421,14 @@ func (s *scope) arrayOp(a *pg_query.A_Expr) *expr {
 func (s *scope) emitArrayOp(name string, op *operRow, left, right *expr, elem uint32, all bool, loc int32) *expr {
 	var e *expr
 	switch {
-	case name == "=" && !all && right.elems && right.dims <= 1:
-		items := right.items()
+	case name == "=" && !all && right.elems:
+		items := right.leaves()
 		if len(items) == 0 {
 			return constant(pgtype.Bool, "false", loc)
 		}
 		e = s.inCommon(left, items, elem, false, loc)
-	case name == "<>" && all && right.elems && right.dims <= 1:
-		items := right.items()
+	case name == "<>" && all && right.elems:
+		items := right.leaves()
 		if len(items) == 0 {
 			return constant(pgtype.Bool, "true", loc)
 		}
@@ -466,6 +466,18 @@ func (e *expr) items() []*expr {
 		return e.args
 	}
 	return nil
+}
+
+// leaves are a list constructor's elements over all dimensions.
+func (e *expr) leaves() (out []*expr) {
+	for _, i := range e.items() {
+		if i.elems {
+			out = append(out, i.leaves()...)
+		} else {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 func (s *scope) sameLength(l, r *expr, loc int32) {

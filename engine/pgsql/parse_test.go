@@ -75,25 +75,6 @@ func TestAsOf(t *testing.T) {
 	require.Nil(t, stmts[0].src.edits)
 }
 
-func TestPointLookup(t *testing.T) {
-	f := newFixture()
-	for sql, want := range map[string]bool{
-		"select a, b from t where a = 1": true, "select * from t where a = $1": true, "select b from t where 1 = a limit 1": true, "select b from t where a in (5)": true,
-		"select v from k2 where b = 'x' and a = 1": true, "select b from table_at('t', 'seq:1') where a = 1": true, "select b from t x where x.a = 1 for update": false,
-		"select v from k2 where a = 1": false, "select b from t where a > 1": false, "select b from t where a = 1 or a = 2": false, "select count(*) from t where a = 1": false,
-		"select a + 1 from t where a = 1": false, "select b from t where a = 1 and c = 2": false, "select b from t, u where t.a = 1": false, "select b from t where a = 1.5": false,
-		"select distinct b from t where a = 1": false, "select b from v where a = 1": false, "select b from t where a = c": false, "select b from t where a = 1 and a = 2": false,
-	} {
-		q := analyzed(t, f, sql)
-		require.Equal(t, want, q.PointLookup != nil, sql)
-	}
-	k := analyzed(t, f, "select v, a from k2 where b = 'x' and a = $1").PointLookup
-	require.Equal(t, []int{2, 0}, k.Output)
-	require.Equal(t, 1, k.Key[0].Param)
-	require.Equal(t, "x", k.Key[1].Text)
-	require.Equal(t, "seq:1", analyzed(t, f, "select b from table_at('t', 'seq:1') where a = 1").PointLookup.AsOf.Text)
-}
-
 func TestPredicates(t *testing.T) {
 	f := newFixture()
 	for sql, want := range map[string]string{

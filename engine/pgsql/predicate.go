@@ -8,6 +8,13 @@ var flipped = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": 
 // except for IS NULL, which is taken only where the source is not null-extended.
 func (az *analyzer) pushPredicates(cond *expr, rels []*relEntry, s *scope) {
 	for _, c := range cond.conjuncts() {
+		if len(c.or) > 0 {
+			for _, r := range rels {
+				if p, _ := keysOf(c, r); p.op != "" {
+					r.preds = append(r.preds, p)
+				}
+			}
+		}
 		if c.cmp == nil {
 			continue
 		}
@@ -29,11 +36,14 @@ type pendingPred struct {
 	column int
 	op     string
 	values []*expr
+	// columns and rows are those of op keys
+	columns []int
+	rows    [][]*expr
 }
 
 // predicateOf reads column op value, either way round.
 func predicateOf(c *comparison) (*expr, pendingPred) {
-	left := c.left.originColumn()
+	left := c.left.keyColumn()
 	switch c.op {
 	case "isnull", "isnotnull":
 		if left != nil {
@@ -63,7 +73,7 @@ func predicateOf(c *comparison) (*expr, pendingPred) {
 		return left, pendingPred{column: left.col, op: c.op, values: []*expr{c.right}}
 	}
 	if c.right != nil {
-		if right := c.right.originColumn(); right != nil && c.left.isConstantLike() {
+		if right := c.right.keyColumn(); right != nil && c.left.isConstantLike() {
 			return right, pendingPred{column: right.col, op: flipped[c.op], values: []*expr{c.left}}
 		}
 	}
@@ -73,84 +83,26 @@ func predicateOf(c *comparison) (*expr, pendingPred) {
 // settlePreds turns pending predicates into the ones that the caller sees.
 func (az *analyzer) settlePreds(r *relEntry) {
 	for _, p := range r.preds {
-		out := Predicate{Column: p.column, Op: p.op}
-		for _, v := range p.values {
-			a := az.arg(v)
-			az.settleArg(a)
-			out.Values = append(out.Values, a)
+		if az.volatile && p.computed() {
+			continue // a value that may differ from row to row
+		}
+		out := Predicate{Column: p.column, Op: p.op, Values: az.settledArgs(p.values), Columns: p.columns}
+		for _, row := range p.rows {
+			out.Rows = append(out.Rows, az.settledArgs(row))
 		}
 		r.use.Preds = append(r.use.Preds, out)
 	}
 	r.preds = nil
 }
 
-// keyValues are the values of WHERE full identifier = values, nil when the condition is anything else.
-func (az *analyzer) keyValues(where *expr, r *relEntry) []*Arg {
-	key := r.use.Relation.Key
-	if where == nil || len(key) == 0 {
-		return nil
-	}
-	conjuncts := where.conjuncts()
-	if len(conjuncts) != len(key) {
-		return nil
-	}
-	out := make([]*Arg, len(key))
-	for _, c := range conjuncts {
-		if c.cmp == nil {
-			return nil
-		}
-		col, p := predicateOf(c.cmp)
-		if col == nil || col.rel != r || c.cmp.left != col && c.cmp.right != col || p.op != "=" && (p.op != "in" || len(p.values) != 1) {
-			return nil
-		}
-		v := p.values[0]
-		if v.kind != kConst && v.kind != kParam {
-			return nil
-		}
-		found := false
-		for i, k := range key {
-			if k == p.column && out[i] == nil {
-				out[i] = az.arg(v)
-				found = true
-			}
-		}
-		if !found {
-			return nil
-		}
+func (az *analyzer) settledArgs(es []*expr) []*Arg {
+	var out []*Arg
+	for _, e := range es {
+		a := az.arg(e)
+		az.settleArg(a)
+		out = append(out, a)
 	}
 	return out
-}
-
-// pointLookup recognises SELECT columns FROM one table WHERE full identifier = values.
-func (az *analyzer) pointLookup(n *selNode, q *Query) *KeyEquality {
-	if !n.simpleButLimit() || n.offset != nil || len(n.from) != 1 || len(n.from[0].rels) != 1 || len(az.rels) != 1 || len(n.with) > 0 || n.ties {
-		return nil
-	}
-	if n.limit != nil && (n.limit.kind != kConst || n.limit.null || n.limit.lit == "0") {
-		return nil
-	}
-	r := n.from[0].rels[0]
-	switch {
-	case r.use.Relation.Kind == Table && r.use.Func == nil:
-	case r.use.Func != nil && r.use.Func.Name == "table_at" && len(r.use.Args) == 2 && r.use.Driver == 0:
-	default:
-		return nil
-	}
-	keys := az.keyValues(n.where, r)
-	if keys == nil {
-		return nil
-	}
-	k := &KeyEquality{Rel: r.index, Key: keys}
-	if r.use.Func != nil {
-		k.AsOf = r.use.Args[1]
-	}
-	for _, t := range n.targets {
-		if t.e.kind != kColumn || t.e.rel != r || t.e.typ != r.column(t.e.col).Type || r.column(t.e.col).Hidden {
-			return nil
-		}
-		k.Output = append(k.Output, t.e.col)
-	}
-	return k
 }
 
 // lookupCall recognises SELECT columns FROM lookup(…).

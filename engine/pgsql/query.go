@@ -115,8 +115,8 @@ type Query struct {
 	Binds []Bind
 	// Columns describe the rows as PostgreSQL shows them. For INSERT, UPDATE and DELETE they are RETURNING's, nil without RETURNING.
 	Columns []OutCol
-	// PointLookup is set when the statement is SELECT columns FROM one table WHERE full identifier = constants or parameters.
-	PointLookup *KeyEquality
+	// Keyed is set when key probes alone can answer the statement.
+	Keyed *KeyedSelect
 	// Lookup is set when the statement is SELECT columns FROM lookup(…) and nothing else.
 	Lookup *DirectCall
 	// Volatile reports functions whose value may change between two executions on one cut (random, clock_timestamp …).
@@ -171,12 +171,17 @@ type RelUse struct {
 	Loc int
 }
 
-// Predicate is column op value(s). Op is one of = < <= > >= in any isnull isnotnull. Values have the column's type or one of its
-// family (an integer beside another integer, a numeric beside an integer). any has one value, an array.
+// Predicate is column op value(s). Op is one of = < <= > >= in any isnull isnotnull. Values have the column's type or another that PostgreSQL
+// compares with it (an integer beside another integer, a numeric beside an integer, a timestamp beside a date). any has one value, an array.
+//
+// Op keys is (columns) IN (rows): Columns and Rows stand in place of Column and Values.
 type Predicate struct {
 	Column int // index into Relation.Columns
 	Op     string
 	Values []*Arg
+
+	Columns []int
+	Rows    [][]*Arg
 }
 
 // Arg is an argument or value that does not depend on rows: a constant, a parameter or another expression without columns.
@@ -285,16 +290,27 @@ type DirectCall struct {
 	Output []int
 }
 
-// KeyEquality is a query that the lookup path can answer.
-type KeyEquality struct {
+// KeyedSelect is SELECT columns, constants and parameters FROM one table WHERE its whole key is given [ORDER BY columns] [LIMIT] [OFFSET]. The source's
+// Preds are the whole condition: each key column, and no other, is in one of them, whose Op is =, in, any or keys.
+type KeyedSelect struct {
 	// Rel is the source's number.
 	Rel int
-	// Key has one value per identifier field, in Relation.Key's order.
-	Key []*Arg
-	// Output has, per output column, the index into Relation.Columns.
-	Output []int
+	// Output has an entry per output column.
+	Output []KeyedOutput
 	// AsOf is the bound of table_at(…), nil for the statement's cut.
 	AsOf *Arg
+	// Order are the columns of ORDER BY, all ascending or (Desc) all descending. Unordered says that it orders by something else.
+	Order     []int
+	Desc      bool
+	Unordered bool
+	// Limit and Offset are bigints, nil without.
+	Limit, Offset *Arg
+}
+
+// KeyedOutput is an output column: a column of the table, or a value.
+type KeyedOutput struct {
+	Column int // index into Relation.Columns
+	Value  *Arg
 }
 
 // Insert describes INSERT. The Query's SQL yields full rows: one column per non-hidden column of the target, in Relation.Columns'
@@ -350,8 +366,6 @@ type Delete struct {
 	Rel    int
 	// All reports DELETE without WHERE and USING.
 	All bool
-	// Key is set when WHERE is full identifier = constants or parameters and there is no USING.
-	Key []*Arg
 }
 
 // Merge describes MERGE. The Query's SQL yields, per row that an action changes: file (VARCHAR) and position (BIGINT) of the target's

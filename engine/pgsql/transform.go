@@ -218,6 +218,15 @@ func flat(op string, args []*expr, loc int32) *expr {
 			e.and = append(e.and, a.conjuncts()...)
 		}
 	}
+	if op == " OR " {
+		for _, a := range args {
+			if len(a.or) > 0 {
+				e.or = append(e.or, a.or...)
+			} else {
+				e.or = append(e.or, a)
+			}
+		}
+	}
 	return e
 }
 

@@ -1,0 +1,65 @@
+package lookup
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/iceberg-go"
+
+	"github.com/nordisk/skade-pg/liveset"
+)
+
+// KeyTypes are the types in which the key's columns are encoded, in the order of Columns.Key.
+func (p *Lookuper) KeyTypes() []iceberg.Type { return p.b.keyTypes }
+
+// Find is Get for a key that the caller has encoded with internal/keyindex, in KeyTypes.
+func (p *Lookuper) Find(ctx context.Context, key []byte) (arrow.RecordBatch, error) {
+	return p.find(ctx, key, len(p.b.kinds))
+}
+
+const (
+	// fewKeys are found one by one: each is kept in the row cache, and is there when it comes again.
+	fewKeys = 16
+	// foundRows is how many rows of many keys are read at a time.
+	foundRows = 1024
+)
+
+// Found are the rows of several keys, read as they are asked for. It belongs to one goroutine.
+type Found struct {
+	p    *Lookuper
+	keys [][]byte
+	hits []liveset.Hit
+}
+
+// FindMany finds the rows of several keys, encoded as for Find, different from one another. They come in the order of keys, as K3 says within a key.
+func (p *Lookuper) FindMany(ctx context.Context, keys [][]byte) (*Found, error) {
+	if len(keys) <= fewKeys {
+		return &Found{p: p, keys: keys}, nil
+	}
+	hits, err := p.probe(ctx, nil, keys, len(p.b.kinds))
+	return &Found{p: p, hits: hits}, err
+}
+
+// Next returns the next rows, nil after the last. The batch is the caller's to Release.
+func (f *Found) Next(ctx context.Context) (arrow.RecordBatch, error) {
+	for len(f.keys) > 0 {
+		key := f.keys[0]
+		f.keys = f.keys[1:]
+		rec, err := f.p.Find(ctx, key)
+		if err != nil || rec.NumRows() > 0 {
+			return rec, err
+		}
+		rec.Release()
+	}
+	if len(f.hits) == 0 {
+		return nil, nil
+	}
+	n := min(len(f.hits), foundRows)
+	rec, err := f.p.l.opts.Live.ReadHits(ctx, f.p.b.ref, f.p.b.cols.Table, liveset.MetaColumns{}, f.hits[:n])
+	if err != nil {
+		return nil, fmt.Errorf("read found rows: %w", err)
+	}
+	f.hits = f.hits[n:]
+	return rec, nil
+}
