@@ -10,7 +10,8 @@ import (
 )
 
 // rowCache keeps answers under (owner, key): the rows of a key at a snapshot, and single rows by (data file, position).
-// Both are pure functions of immutable files, so nothing is ever invalidated, only evicted (CLOCK, by bytes).
+// Both are pure functions of immutable files, so nothing is ever invalidated, only evicted (CLOCK, by bytes). A full cache
+// takes only what is asked for a second time: keys that come once would push out those that come often.
 type rowCache struct {
 	shards [cacheShards]cacheShard
 }
@@ -26,6 +27,7 @@ type cacheShard struct {
 		hand   int32
 		bytes  int64
 		budget int64
+		door   doorkeeper
 	}
 	_ [32]byte // shards are locked by different cores
 }
@@ -90,6 +92,8 @@ func (c *rowCache) put(owner uint64, key []byte, rows arrow.RecordBatch) {
 	}
 	if i, ok := s.mu.slots[h]; ok {
 		s.dropLocked(i)
+	} else if s.mu.bytes+size > s.mu.budget && !s.mu.door.again(h) {
+		return
 	}
 	for s.mu.bytes+size > s.mu.budget && len(s.mu.slots) > 0 {
 		s.evictLocked()
@@ -106,6 +110,28 @@ func (c *rowCache) put(owner uint64, key []byte, rows arrow.RecordBatch) {
 	}
 	s.mu.slots[h] = i
 	s.mu.bytes += size
+}
+
+// doorkeeper remembers, roughly, the last few thousand answers that were not taken.
+type doorkeeper struct {
+	seen [doorBits / 64]uint64
+	n    int
+}
+
+const doorBits = 1 << 16
+
+// again reports whether h came before, and remembers it.
+func (d *doorkeeper) again(h uint64) bool {
+	word, bit := &d.seen[h%doorBits/64], uint64(1)<<(h%64)
+	if *word&bit != 0 {
+		return true
+	}
+	if d.n++; d.n > doorBits/8 {
+		clear(d.seen[:])
+		d.n = 1
+	}
+	*word |= bit
+	return false
 }
 
 func (s *cacheShard) dropLocked(i int32) {

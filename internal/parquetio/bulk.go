@@ -30,7 +30,7 @@ func (p *openPage) passRows(n int) error {
 		return errPageBody
 	}
 	p.row += n
-	if p.defs != nil {
+	if p.optional {
 		ones, ok := p.defs.skip(n)
 		if !ok {
 			return errPageBody
@@ -46,7 +46,7 @@ func (p *openPage) appendRows(v *vector, n int) error {
 		return errPageBody
 	}
 	p.row += n
-	if p.defs == nil {
+	if !p.optional {
 		return p.appendValues(v, n)
 	}
 	for n > 0 {

@@ -213,23 +213,49 @@ type openPage struct {
 	phys   parquet.Type
 	width  int
 	values int
-	defs   *rle // nil when the column is required
-	dict   *dictionary
-	idx    rle
-	plain  []byte
-	row    int // next row of the page
-	nth    int // values before it
+	// optional: defs says which rows have a value.
+	optional bool
+	defs     rle
+	dict     *dictionary
+	idx      rle
+	plain    []byte
+	row      int // next row of the page
+	nth      int // values before it
+	// marks are the places in whole, which is plain at the page's start, of every markEvery-th byte array; nil in a page that is read once.
+	marks []uint32
+	whole []byte
 }
 
-// openPage inflates the page in raw (header included).
-func (r *Reader) openPage(s *source, group, leaf int, raw []byte) (*openPage, error) {
+// markEvery is how many byte arrays lie between two marks of a page.
+const markEvery = 16
+
+// mark notes where byte arrays lie in a page that is kept, which has not been read from yet: else each row is found from the page's start.
+func (p *openPage) mark() {
+	if p.dict != nil || p.phys != parquet.Types.ByteArray || p.values <= markEvery {
+		return
+	}
+	marks := make([]uint32, 0, (p.values+markEvery-1)/markEvery)
+	for i, b := 0, p.plain; i < p.values && len(b) > 0; i++ { // fewer than there are rows, when some are NULL
+		if i%markEvery == 0 {
+			marks = append(marks, uint32(len(p.plain)-len(b)))
+		}
+		_, rest, ok := plainBytes(b)
+		if !ok {
+			return // whoever gets there says so
+		}
+		b = rest
+	}
+	p.marks, p.whole = marks, p.plain
+}
+
+// openPage inflates the page in raw (header included) into p.
+func (r *Reader) openPage(s *source, group, leaf int, raw []byte, p *openPage) error {
 	h, body, err := parsePageHeader(raw)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p := &openPage{}
 	_, err = r.inflatePage(s, group, leaf, h, body, nil, p)
-	return p, err
+	return err
 }
 
 // inflatePage opens the data page of header h in p. The page may lie in dst, or in body when it is not compressed; the
@@ -267,7 +293,7 @@ func (r *Reader) inflatePage(s *source, group, leaf int, h pageHeader, body, dst
 			if uint64(n) > uint64(len(body)-4) {
 				return dst, errPageBody
 			}
-			p.defs = &rle{b: body[4 : 4+n], width: 1}
+			p.optional, p.defs = true, rle{b: body[4 : 4+n], width: 1}
 			body = body[4+n:]
 		}
 	case pageDataV2:
@@ -276,7 +302,7 @@ func (r *Reader) inflatePage(s *source, group, leaf int, h pageHeader, body, dst
 			return dst, errPageBody
 		}
 		if optional {
-			p.defs = &rle{b: body[h.repLen:levels], width: 1}
+			p.optional, p.defs = true, rle{b: body[h.repLen:levels], width: 1}
 		}
 		body = body[levels:]
 		if h.isCompressed {
@@ -313,7 +339,7 @@ func (p *openPage) appendRow(v *vector, row int, c *Counters) error {
 		return errPageBody
 	}
 	target, null := p.nth+row-p.row, false
-	if p.defs != nil {
+	if p.optional {
 		before, ok := p.defs.skip(row - p.row)
 		if !ok {
 			return errPageBody
@@ -340,6 +366,10 @@ func (p *openPage) appendRow(v *vector, row int, c *Counters) error {
 func (p *openPage) seek(n int) error {
 	k := n - p.nth
 	p.nth = n
+	if k >= markEvery && n/markEvery < len(p.marks) {
+		p.plain = p.whole[p.marks[n/markEvery]:]
+		k = n % markEvery
+	}
 	switch {
 	case k == 0:
 		return nil

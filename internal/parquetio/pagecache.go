@@ -35,7 +35,7 @@ type pageShard struct {
 
 type cachedPage struct {
 	key   pageKey
-	page  *openPage // at its first row; never advanced
+	page  openPage // at its first row; never advanced
 	bytes int64
 	used  bool
 }
@@ -62,32 +62,31 @@ func (c *PageCache) shard(k pageKey) *pageShard {
 	return &c.shards[h>>60]
 }
 
-// get returns a page of its own to read forward, nil when it is not cached.
-func (c *PageCache) get(k pageKey) *openPage {
+// get puts a page of its own to read forward in p, and reports whether it is cached. The bytes are shared and never written.
+func (c *PageCache) get(k pageKey, p *openPage) bool {
 	s := c.shard(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i, ok := s.slots[k]
 	if !ok {
-		return nil
+		return false
 	}
 	s.ring[i].used = true
-	return s.ring[i].page.rewound()
+	*p = s.ring[i].page
+	return true
 }
 
 // put keeps p, which has not been read from yet.
 func (c *PageCache) put(k pageKey, p *openPage) {
-	n := int64(len(p.plain) + len(p.idx.b) + pageOverhead)
-	if p.defs != nil {
-		n += int64(len(p.defs.b))
-	}
+	p.mark()
+	n := int64(len(p.plain) + len(p.idx.b) + len(p.defs.b) + 4*len(p.marks) + pageOverhead)
 	s := c.shard(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.slots[k]; ok || n > s.budget {
 		return
 	}
-	e := cachedPage{key: k, page: p.rewound(), bytes: n}
+	e := cachedPage{key: k, page: *p, bytes: n}
 	s.bytes += n
 	for s.bytes > s.budget {
 		if s.hand >= len(s.ring) {
@@ -115,14 +114,4 @@ func (s *pageShard) evict(i int) {
 	}
 	s.ring[last] = cachedPage{}
 	s.ring = s.ring[:last]
-}
-
-// rewound is a copy with its own place in the page; the bytes are shared and never written.
-func (p *openPage) rewound() *openPage {
-	c := *p
-	if p.defs != nil {
-		defs := *p.defs
-		c.defs = &defs
-	}
-	return &c
 }

@@ -168,9 +168,12 @@ func (r *Reader) guard(err *error) {
 
 // damaged wraps a decoding error. Errors that do not speak of the file's bytes pass.
 func (r *Reader) damaged(err error) error {
+	if err == nil {
+		return nil
+	}
 	var d *DamagedError
 	var t *TypeError
-	if err == nil || errors.As(err, &d) || errors.As(err, &t) || errors.Is(err, ErrMissingFile) || errors.Is(err, ErrNoFieldIDs) ||
+	if errors.As(err, &d) || errors.As(err, &t) || errors.Is(err, ErrMissingFile) || errors.Is(err, ErrNoFieldIDs) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}

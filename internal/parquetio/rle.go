@@ -1,6 +1,10 @@
 package parquetio
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
+)
 
 // rle decodes Parquet's RLE / bit-packed hybrid.
 type rle struct {
@@ -71,13 +75,10 @@ func (r *rle) skip(n int) (ones int, ok bool) {
 				ones += k
 			}
 		case r.width == 1:
-			for i := range k {
-				bit := r.bit + i
-				if bit/8 >= len(r.pack) {
-					return ones, false
-				}
-				ones += int(r.pack[bit/8] >> (bit % 8) & 1)
+			if r.bit+k > 8*len(r.pack) {
+				return ones, false
 			}
+			ones += bitutil.CountSetBits(r.pack, r.bit, k)
 		}
 		if r.pack != nil {
 			r.bit += k * r.width

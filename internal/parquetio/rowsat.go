@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sort"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -34,30 +35,30 @@ func (r *Reader) RowsAt(ctx context.Context, sc *iceberg.Schema, nm iceberg.Name
 func (r *Reader) rowsAt(ctx context.Context, p *plan, positions []uint32) (arrow.RecordBatch, error) {
 	cols := make([]arrow.Array, len(p.cols))
 	defer releaseAll(cols)
-	vecs := make([]*vector, len(p.cols))
+	ga := gathers.Get().(*gather)
+	defer ga.release()
 	for _, i := range p.flat {
-		vecs[i] = newVector(&p.cols[i].conv, len(positions))
+		ga.vecs = append(ga.vecs, vector{})
+		ga.vecs[len(ga.vecs)-1].init(&p.cols[i].conv, len(positions))
 	}
 	s := r.source(ctx)
 	for at := 0; at < len(positions); {
 		g := r.groupOf(positions[at])
 		end := at + sort.Search(len(positions)-at, func(i int) bool { return int64(positions[at+i]) >= r.starts[g+1] })
-		if err := r.gatherGroup(s, p, vecs, g, positions[at:end]); err != nil {
+		if err := r.gatherGroup(s, p, ga, g, positions[at:end]); err != nil {
 			return nil, err
 		}
 		at = end
 	}
+	for k, i := range p.flat {
+		cols[i] = ga.vecs[k].array(p.arrow.Field(i).Type)
+	}
 	for i := range p.cols {
-		c, dt := &p.cols[i], p.arrow.Field(i).Type
-		var err error
-		switch c.from {
-		case fromFlat:
-			cols[i] = vecs[i].array(dt)
-		case fromNowhere:
-			cols[i], err = c.absent(ctx, dt, len(positions))
-		}
-		if err != nil {
-			return nil, err
+		if c := &p.cols[i]; c.from == fromNowhere {
+			var err error
+			if cols[i], err = c.absent(ctx, p.arrow.Field(i).Type, len(positions)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if p.nested != nil {
@@ -72,57 +73,92 @@ func (r *Reader) groupOf(pos uint32) int {
 	return sort.Search(len(r.starts), func(i int) bool { return r.starts[i] > int64(pos) }) - 1
 }
 
-// wantedPage is a page to fetch for a column.
-type wantedPage struct {
-	page int
-	raw  []byte
-	open *openPage // from the page cache
+// gather is what RowsAt works with, kept from read to read: most read a single row.
+type gather struct {
+	vecs   []vector // of the flat columns
+	tables [][]pageAt
+	wanted []wantedPage // of all columns, one after the other
+	ends   []int        // where each column's end in wanted
+	ranges []storeio.Range
 }
 
-// gatherGroup appends the flat columns' values at positions, all in row group g, to vecs. The pages of all columns are fetched together.
-func (r *Reader) gatherGroup(s *source, p *plan, vecs []*vector, g int, positions []uint32) error {
+var gathers = sync.Pool{New: func() any { return &gather{} }}
+
+// release gives ga back. What it pointed to is the rows' or garbage.
+func (ga *gather) release() {
+	if cap(ga.wanted) > maxKeptPages {
+		return
+	}
+	clear(ga.vecs)
+	ga.vecs = ga.vecs[:0]
+	ga.reset()
+	gathers.Put(ga)
+}
+
+func (ga *gather) reset() {
+	clear(ga.tables)
+	clear(ga.wanted)
+	clear(ga.ranges)
+	ga.tables, ga.wanted, ga.ends, ga.ranges = ga.tables[:0], ga.wanted[:0], ga.ends[:0], ga.ranges[:0]
+}
+
+// maxKeptPages bounds what a gather that is kept may hold.
+const maxKeptPages = 256
+
+// wantedPage is a page to read from, and to fetch first when it is not in the page cache.
+type wantedPage struct {
+	page   int
+	raw    []byte
+	cached bool
+	open   openPage
+}
+
+// gatherGroup appends the flat columns' values at positions, all in row group g, to ga's vectors. The pages of all columns are fetched together.
+func (r *Reader) gatherGroup(s *source, p *plan, ga *gather, g int, positions []uint32) error {
 	s.c.Groups.Add(1)
 	start, keep := r.starts[g], r.pages != nil && len(positions) <= cachedReadRows
-	wanted := make([][]wantedPage, len(p.flat))
-	tables := make([][]pageAt, len(p.flat))
-	var ranges []storeio.Range
-	for k, i := range p.flat {
+	ga.reset()
+	for _, i := range p.flat {
 		pages, err := r.pagesOf(s, g, p.cols[i].leaf)
 		if err != nil {
 			return err
 		}
-		tables[k] = pages
+		ga.tables = append(ga.tables, pages)
 		for at := 0; pages != nil && at < len(positions); {
 			n := pageOf(pages, int64(positions[at])-start)
-			w := wantedPage{page: n}
+			ga.wanted = append(ga.wanted, wantedPage{page: n})
+			w := &ga.wanted[len(ga.wanted)-1]
 			if keep {
-				w.open = r.pages.get(pageKey{r.id, int32(g), int32(p.cols[i].leaf), int32(n)})
+				w.cached = r.pages.get(pageKey{r.id, int32(g), int32(p.cols[i].leaf), int32(n)}, &w.open)
 			}
-			if w.open == nil {
+			if !w.cached {
 				w.raw = make([]byte, pages[n].size)
-				ranges = append(ranges, storeio.Range{Off: pages[n].offset, Buf: w.raw})
+				ga.ranges = append(ga.ranges, storeio.Range{Off: pages[n].offset, Buf: w.raw})
 			}
-			wanted[k] = append(wanted[k], w)
 			for at < len(positions) && (n+1 == len(pages) || int64(positions[at])-start < pages[n+1].firstRow) {
 				at++
 			}
 		}
+		ga.ends = append(ga.ends, len(ga.wanted))
 	}
-	if err := s.readRanges(ranges); err != nil {
+	if err := s.readRanges(ga.ranges); err != nil {
 		return err
 	}
+	from := 0
 	for k, i := range p.flat {
 		err := errEncoding
-		mark := *vecs[i]
-		if tables[k] != nil {
-			err = r.gatherPages(s, g, p.cols[i].leaf, tables[k], wanted[k], vecs[i], positions)
+		v, end := &ga.vecs[k], ga.ends[k]
+		mark := *v
+		if ga.tables[k] != nil {
+			err = r.gatherPages(s, g, p.cols[i].leaf, ga.tables[k], ga.wanted[from:end], v, positions)
 		}
+		from = end
 		if errors.Is(err, errEncoding) {
 			if mark.valid != nil {
 				mark.valid = mark.valid[:(mark.n+7)/8]
 			}
-			*vecs[i] = mark
-			err = r.gatherStream(s, g, &p.cols[i], vecs[i], positions)
+			*v = mark
+			err = r.gatherStream(s, g, &p.cols[i], v, positions)
 		}
 		if err != nil {
 			return err
@@ -154,11 +190,11 @@ func (s *source) readRanges(ranges []storeio.Range) error {
 
 func (r *Reader) gatherPages(s *source, g, leaf int, pages []pageAt, wanted []wantedPage, v *vector, positions []uint32) error {
 	start, at := r.starts[g], 0
-	for _, w := range wanted {
-		pg := w.open
-		if pg == nil {
-			var err error
-			if pg, err = r.openPage(s, g, leaf, w.raw); err != nil {
+	for i := range wanted {
+		w := &wanted[i]
+		pg := &w.open
+		if !w.cached {
+			if err := r.openPage(s, g, leaf, w.raw, pg); err != nil {
 				return err
 			}
 			if r.pages != nil && len(positions) <= cachedReadRows {

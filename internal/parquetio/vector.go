@@ -25,7 +25,13 @@ type vector struct {
 }
 
 func newVector(c *conversion, rows int) *vector {
-	v := &vector{conv: c}
+	v := &vector{}
+	v.init(c, rows)
+	return v
+}
+
+func (v *vector) init(c *conversion, rows int) {
+	*v = vector{conv: c}
 	switch c.lay {
 	case layBits:
 		v.data = make([]byte, 0, bitutil.BytesForBits(int64(rows)))
@@ -34,7 +40,6 @@ func newVector(c *conversion, rows int) *vector {
 	default:
 		v.data = make([]byte, 0, rows*c.width)
 	}
-	return v
 }
 
 // mark records the validity of the next row.
