@@ -30,7 +30,7 @@ func TestEverySentinelHasASQLState(t *testing.T) {
 		"keyindex.ErrNullKey":         "NOT NULL is checked before",
 		"keyindex.ErrUnsupportedType": "refused at CREATE TABLE",
 		"keyindex.ErrTooManyRows":     "files are cut before",
-		"keyindex.ErrNotSorted":       "a caller's mistake",
+		"keyindex.ErrVersion":         "the index is built again",
 	}
 	n := 0
 	for _, pkg := range []string{"catalog", "warehouse", "liveset", "changelog", "lookup", "internal/parquetio", "internal/keyindex"} {

@@ -20,8 +20,10 @@ const defaultBudget = 512 << 20
 // Options configures a Cache.
 type Options struct {
 	FS *storeio.FS
-	// Budget is the bytes that all caches together may hold (default 512 MiB).
+	// Budget is the bytes that all caches together may hold; 0 is 512 MiB, negative is none: everything is read and decoded each time.
 	Budget int64
+	// Home is the folder that key indexes of other writers' files may be stored in, beside those files; empty: they are held in memory only.
+	Home   string
 	Logger zerolog.Logger
 }
 
@@ -33,6 +35,12 @@ type Cache struct {
 	lru   *lru
 	pages *parquetio.PageCache // inflated pages of single rows; a quarter of the budget
 	stats counters
+	home  string
+	// warned are the files whose index was said to be unusable.
+	warned struct {
+		sync.Mutex
+		m map[string]bool
+	}
 	// probed are the totals of all probes.
 	probed ProbeCounters
 
@@ -44,6 +52,7 @@ type Cache struct {
 		sync.Mutex
 		m map[proberKey]*prober
 	}
+	unions      unions
 	projections struct {
 		sync.Mutex
 		m map[projectionKey]*iceberg.Schema
@@ -52,13 +61,17 @@ type Cache struct {
 
 // NewCache makes an empty cache.
 func NewCache(o Options) *Cache {
-	if o.Budget <= 0 {
+	switch {
+	case o.Budget == 0:
 		o.Budget = defaultBudget
+	case o.Budget < 0:
+		o.Budget = 0
 	}
-	c := &Cache{fs: o.FS, log: o.Logger, lru: newLRU(o.Budget - o.Budget/4), pages: parquetio.NewPageCache(o.Budget / 4)}
+	c := &Cache{fs: o.FS, log: o.Logger, home: homeOf(o.Home), lru: newLRU(o.Budget - o.Budget/4), pages: parquetio.NewPageCache(o.Budget / 4)}
 	c.latest.byTable = map[uuid.UUID]int64{}
 	c.probers.m = map[proberKey]*prober{}
 	c.projections.m = map[projectionKey]*iceberg.Schema{}
+	c.warned.m = map[string]bool{}
 	return c
 }
 

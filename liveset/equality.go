@@ -2,8 +2,10 @@ package liveset
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/iceberg-go"
@@ -120,6 +122,7 @@ func (m *matcher) probe(ctx context.Context, f *File, sets []*equalityKeys, out 
 	}
 	var key []byte
 	var pos []uint32
+	var found []named
 	for i, e := range sets {
 		for k := range e.keys.len() {
 			plain, whole := withoutPresence(key[:0], cols, e.keys.key(k))
@@ -128,10 +131,46 @@ func (m *matcher) probe(ctx context.Context, f *File, sets []*equalityKeys, out 
 				continue // an index holds no NULLs
 			}
 			pos = ix.Find(pos[:0], key)
-			out[i].AddMany(pos)
+			if ix.Exact() {
+				out[i].AddMany(pos)
+				continue
+			}
+			for _, at := range pos {
+				found = append(found, named{at, i, k})
+			}
 		}
 	}
-	return true, nil
+	return true, m.compare(ctx, f, cols, sets, found, out)
+}
+
+// named is a row that an index named by fingerprint for a key of a delete.
+type named struct {
+	pos      uint32
+	del, key int
+}
+
+// compare adds the rows that do have the key they were named for.
+func (m *matcher) compare(ctx context.Context, f *File, cols []keyindex.Column, sets []*equalityKeys, found []named, out []*roaring.Bitmap) error {
+	if len(found) == 0 {
+		return nil
+	}
+	k, err := m.ref.keyColumns(sets[0].ids)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(found, func(a, b named) int { return cmp.Compare(a.pos, b.pos) })
+	positions := make([]uint32, len(found))
+	for i, n := range found {
+		positions[i] = n.pos
+	}
+	var want []byte
+	return m.c.keysAt(ctx, m.ref, f, k, positions, func(i int, key []byte) {
+		n := found[i]
+		want, _ = withoutPresence(want[:0], cols, sets[n.del].keys.key(n.key))
+		if key != nil && bytes.Equal(key, want) {
+			out[n.del].Add(n.pos)
+		}
+	})
 }
 
 // withoutPresence strips the presence bytes off a key, ok false when a column is NULL.

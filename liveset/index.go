@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/nordisk/skade-pg/internal/keyindex"
 	"github.com/nordisk/skade-pg/internal/parquetio"
+	"github.com/nordisk/skade-pg/internal/storeio"
 )
 
 // columnsKey names key columns in cache keys.
@@ -29,26 +31,12 @@ func (c *Cache) existingIndex(ctx context.Context, f *File, cols []keyindex.Colu
 // sidecar is the index next to the file, nil when there is none over these columns that can be used. That there is none is remembered.
 func (c *Cache) sidecar(ctx context.Context, f *File, cols []keyindex.Column) (*keyindex.Index, error) {
 	m, err := cached(ctx, c, lruKey{kind: kindSidecar, name: f.Path}, func() (maybeIndex, int64, error) {
-		data, err := c.fs.ReadFile(f.Path + parquetio.KeyIndexSuffix)
-		if errors.Is(err, fs.ErrNotExist) {
-			return maybeIndex{}, 0, nil
+		m, err := c.readSidecar(ctx, f)
+		size := int64(0)
+		if m.ix != nil {
+			size = int64(m.ix.Size())
 		}
-		if err != nil {
-			return maybeIndex{}, 0, fmt.Errorf("read key index: %w", err)
-		}
-		c.stats.keyIndexes.Add(1)
-		if n := parquetio.CountersOf(ctx); n != nil {
-			n.Opens.Add(1)
-			n.Reads.Add(1)
-			n.Bytes.Add(int64(len(data)))
-		}
-		ix, err := keyindex.Decode(data)
-		if err != nil || int64(ix.Len()) != f.Records {
-			// The index is only a shortcut: one that is damaged is as good as none, and is said.
-			c.log.Warn().Err(err).Str("file", f.Path+parquetio.KeyIndexSuffix).Msg("key index is unusable and will be rebuilt")
-			return maybeIndex{}, 0, nil
-		}
-		return maybeIndex{ix}, int64(ix.Size()), nil
+		return m, size, err
 	})
 	if err != nil || m.ix == nil || !slices.Equal(m.ix.Columns(), cols) {
 		return nil, err
@@ -56,8 +44,60 @@ func (c *Cache) sidecar(ctx context.Context, f *File, cols []keyindex.Column) (*
 	return m.ix, nil
 }
 
-// index is the file's key index over the fields p.ids in that order: its sidecar, else built from the key columns and cached. Rows with a NULL key
-// column are not in it.
+func (c *Cache) readSidecar(ctx context.Context, f *File) (maybeIndex, error) {
+	if err := ctx.Err(); err != nil {
+		return maybeIndex{}, err
+	}
+	path := f.Path + parquetio.KeyIndexSuffix
+	data, err := c.fs.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return maybeIndex{}, nil
+	}
+	if err != nil {
+		return maybeIndex{}, fmt.Errorf("read key index of %s: %w", f.Path, err)
+	}
+	c.stats.keyIndexes.Add(1)
+	if n := parquetio.CountersOf(ctx); n != nil {
+		n.Opens.Add(1)
+		n.Reads.Add(1)
+		n.Bytes.Add(int64(len(data)))
+	}
+	ix, err := keyindex.Decode(data)
+	if err == nil {
+		r, openErr := c.Reader(ctx, f)
+		if openErr != nil {
+			return maybeIndex{}, openErr
+		}
+		if ix.Source() != r.Source() {
+			err = errors.New("it was built from another file")
+		}
+	}
+	if err != nil {
+		// The index is only a shortcut: one that is of no use is as good as none, and is said.
+		c.warnOnce(path, err)
+		return maybeIndex{}, nil
+	}
+	return maybeIndex{ix}, nil
+}
+
+// maxWarned bounds the files that are remembered to have been warned of.
+const maxWarned = 4096
+
+func (c *Cache) warnOnce(path string, err error) {
+	c.warned.Lock()
+	was := c.warned.m[path]
+	if len(c.warned.m) >= maxWarned {
+		clear(c.warned.m)
+	}
+	c.warned.m[path] = true
+	c.warned.Unlock()
+	if !was {
+		c.log.Warn().Err(err).Str("file", path).Msg("key index is unusable and will be rebuilt")
+	}
+}
+
+// index is the file's key index over the fields p.ids in that order: its sidecar, else built from the key columns, cached, and stored where that is
+// allowed. Rows with a NULL key column are not in it.
 func (p *prober) index(ctx context.Context, f *File) (*keyindex.Index, error) {
 	if m, ok := f.hot.index.get(p.sub); ok {
 		return m.ix, nil
@@ -72,55 +112,73 @@ func (p *prober) index(ctx context.Context, f *File) (*keyindex.Index, error) {
 			return maybeIndex{ix}, int64(ix.Size()), nil
 		}
 		p.n.Built++
-		if ix, err = p.c.buildIndex(ctx, p.ref, f, p.ids, p.cols); err != nil {
+		data, err := p.c.buildIndex(ctx, p.ref, f, p.ids, p.cols)
+		if err != nil {
+			return maybeIndex{}, 0, fmt.Errorf("build key index of %s: %w", f.Path, err)
+		}
+		if ix, err = keyindex.Decode(data); err != nil {
 			return maybeIndex{}, 0, err
+		}
+		if p.storable() && f.Records >= parquetio.KeyIndexMinRows {
+			p.c.store(f, data)
 		}
 		return maybeIndex{ix}, int64(ix.Size()), nil
 	})
 	return m.ix, err
 }
 
-func (c *Cache) buildIndex(ctx context.Context, ref Ref, f *File, ids []int, cols []keyindex.Column) (*keyindex.Index, error) {
+// storable says whether the index over these fields is the one that a file's sidecar holds: over the identifier fields, or the first that was asked
+// for where the table has none.
+func (p *prober) storable() bool {
+	ident := p.ref.Metadata.CurrentSchema().IdentifierFieldIDs
+	return len(ident) == 0 && !p.leading || slices.Equal(ident, p.ids)
+}
+
+func homeOf(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	return strings.TrimSuffix(storeio.PathOf(dir), "/") + "/"
+}
+
+// store keeps an index beside its data file, when that lies in the warehouse's own folder and there is none that another key uses. That it cannot be
+// written, to a read-only disk for one, costs only the next process its time.
+func (c *Cache) store(f *File, data []byte) {
+	if c.home == "" || !strings.HasPrefix(storeio.PathOf(f.Path), c.home) {
+		return
+	}
+	if m, ok := c.lru.peek(lruKey{kind: kindSidecar, name: f.Path}); ok && m.(maybeIndex).ix != nil {
+		return
+	}
+	if err := c.fs.WriteFile(f.Path+parquetio.KeyIndexSuffix, data); err != nil {
+		c.log.Debug().Err(err).Str("file", f.Path).Msg("key index is not stored")
+		return
+	}
+	c.lru.forget(lruKey{kind: kindSidecar, name: f.Path})
+}
+
+// buildIndex encodes the index of a file over key columns by reading them.
+func (c *Cache) buildIndex(ctx context.Context, ref Ref, f *File, ids []int, cols []keyindex.Column) ([]byte, error) {
 	c.stats.indexBuilds.Add(1)
 	c.stats.dataFileScans.Add(1)
 	r, err := c.Reader(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	type entry struct {
-		at, end uint64
-		pos     uint32
-	}
-	var arena []byte
-	var entries []entry
-	err = scanKeys(ctx, ref, r, ids, func(pos uint32, key []byte) {
-		at := uint64(len(arena))
-		var whole bool
-		if arena, whole = withoutPresence(arena, cols, key); !whole {
-			arena = arena[:at]
-			return
-		}
-		entries = append(entries, entry{at, uint64(len(arena)), pos})
-	})
-	if err != nil {
-		return nil, err
-	}
-	key := func(e entry) []byte { return arena[e.at:e.end] }
-	slices.SortFunc(entries, func(a, b entry) int {
-		if c := slices.Compare(key(a), key(b)); c != 0 {
-			return c
-		}
-		return int(a.pos) - int(b.pos)
-	})
 	b := keyindex.NewBuilder(cols)
-	for _, e := range entries {
-		if err := b.Add(key(e), e.pos); err != nil {
-			return nil, err
+	var key []byte
+	var addErr error
+	err = scanKeys(ctx, ref, r, ids, func(pos uint32, raw []byte) {
+		var whole bool
+		if key, whole = withoutPresence(key[:0], cols, raw); whole && addErr == nil {
+			addErr = b.Add(key, pos)
 		}
+	})
+	if err == nil {
+		err = addErr
 	}
-	data, err := b.Finish()
 	if err != nil {
 		return nil, err
 	}
-	return keyindex.Decode(data)
+	return b.Finish(r.Source())
 }

@@ -186,7 +186,7 @@ func (p *prober) memHits(ctx context.Context, dst []Hit, f *LiveFile, n int, key
 		case !known:
 			rest = append(rest, ord)
 		case ok && f.IsLive(pos):
-			dst = append(dst, Hit{ord, f, pos})
+			dst = append(dst, Hit{KeyOrdinal: ord, File: f, Pos: pos})
 		}
 	}
 	if len(rest) == 0 {
@@ -221,7 +221,7 @@ func (p *prober) memHits(ctx context.Context, dst []Hit, f *LiveFile, n int, key
 			var whole bool
 			if key, whole = withoutPresence(key[:0], p.cols, raw); whole && f.IsLive(pos) {
 				for _, ord := range ordinals[string(leading(key, p.cols, n))] {
-					dst = append(dst, Hit{ord, f, pos})
+					dst = append(dst, Hit{KeyOrdinal: ord, File: f, Pos: pos})
 				}
 			}
 			pos++

@@ -20,6 +20,8 @@ type Hit struct {
 	KeyOrdinal int
 	File       *LiveFile
 	Pos        uint32
+
+	maybe bool // named by a fingerprint: the row's key is still to be compared
 }
 
 // Probe finds the live rows of keys, which are keyindex encodings over the fields keyIDs in that order, each of the newest type the table
@@ -31,13 +33,13 @@ func (c *Cache) Probe(ctx context.Context, ref Ref, s *Set, keyIDs []int, keys [
 
 // AppendProbe is Probe that appends its hits to dst, for callers that reuse it.
 func (c *Cache) AppendProbe(ctx context.Context, dst []Hit, ref Ref, s *Set, keyIDs []int, keys [][]byte) ([]Hit, error) {
-	return c.probe(ctx, dst, ref, s, keyIDs, len(keyIDs), keys)
+	return c.probe(ctx, dst, ref, s, keyIDs, len(keyIDs), keys, true)
 }
 
 // ProbePrefix finds the live rows whose first n of the fields keyIDs have the values of prefixes, encoded over those n fields. Hits come by
 // key ordinal, file order and, within a file, key.
 func (c *Cache) ProbePrefix(ctx context.Context, ref Ref, s *Set, keyIDs []int, n int, prefixes [][]byte) ([]Hit, error) {
-	return c.probe(ctx, nil, ref, s, keyIDs, n, prefixes)
+	return c.probe(ctx, nil, ref, s, keyIDs, n, prefixes, true)
 }
 
 // prober is what a probe needs of the table: the key columns.
@@ -49,7 +51,11 @@ type prober struct {
 	cols []keyindex.Column
 	typs []iceberg.NestedField
 	sub  string // names the columns in cache keys
-	most int    // when not 0, how many hits are wanted at most: errManyHits
+	keys *keyColumns
+
+	most    int  // when not 0, how many hits are wanted at most: errManyHits
+	loose   bool // hits by fingerprint are left to ReadVerified
+	leading bool // the fields lead a longer key
 }
 
 // maxProbers is how many (table, key) pairs are remembered.
@@ -105,10 +111,15 @@ func (c *Cache) newProber(ref Ref, ids []int) (*prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &prober{c: c, ref: ref, ids: slices.Clone(ids), cols: cols, typs: sc.Fields(), sub: columnsKey(cols)}, nil
+	keys, err := ref.keyColumns(ids)
+	if err != nil {
+		return nil, err
+	}
+	return &prober{c: c, ref: ref, ids: slices.Clone(ids), cols: cols, typs: sc.Fields(), sub: columnsKey(cols), keys: keys}, nil
 }
 
-func (c *Cache) probe(ctx context.Context, dst []Hit, ref Ref, s *Set, ids []int, n int, keys [][]byte) ([]Hit, error) {
+// probe appends the hits of keys over the first n of ids. Unless verified, some may still be another key's (Hit.maybe).
+func (c *Cache) probe(ctx context.Context, dst []Hit, ref Ref, s *Set, ids []int, n int, keys [][]byte, verified bool) ([]Hit, error) {
 	if len(keys) == 0 || s.NumFiles() == 0 {
 		return dst, nil
 	}
@@ -116,6 +127,7 @@ func (c *Cache) probe(ctx context.Context, dst []Hit, ref Ref, s *Set, ids []int
 	if err != nil {
 		return dst, err
 	}
+	p.loose = !verified
 	return p.probe(ctx, dst, s, n, keys)
 }
 
@@ -147,6 +159,13 @@ func (p *prober) probe(ctx context.Context, dst []Hit, s *Set, n int, keys [][]b
 		if p.most > 0 && len(dst)-start > p.most {
 			return dst, errManyHits
 		}
+	}
+	if !p.loose {
+		found, err := p.verify(ctx, dst[start:], keys)
+		if err != nil {
+			return dst[:start], err
+		}
+		dst = dst[:start+len(found)]
 	}
 	if len(keys) > 1 {
 		slices.SortStableFunc(dst[start:], func(a, b Hit) int { return a.KeyOrdinal - b.KeyOrdinal })
@@ -242,7 +261,7 @@ func (p *prober) file(ctx context.Context, dst []Hit, f *LiveFile, n int, keys [
 		}
 		if f.File.Records == 1 && b.exact(n) {
 			if f.IsLive(0) {
-				dst = append(dst, Hit{ord, f, 0})
+				dst = append(dst, Hit{KeyOrdinal: ord, File: f})
 			}
 			continue
 		}
@@ -252,16 +271,22 @@ func (p *prober) file(ctx context.Context, dst []Hit, f *LiveFile, n int, keys [
 				return dst, err
 			}
 		}
-		found := buf[:0]
+		found, ok := buf[:0], true
 		if n < len(p.ids) {
-			found = ix.FindPrefix(found, keys[ord])
+			found, ok = ix.FindPrefix(found, keys[ord])
 		} else {
 			found = ix.Find(found, keys[ord])
+		}
+		if !ok {
+			if dst, err = p.prefixHits(ctx, dst, f, ix, n, ord, keys[ord]); err != nil {
+				return dst, err
+			}
+			continue
 		}
 		p.n.IndexHits += int64(len(found))
 		for _, pos := range found {
 			if f.IsLive(pos) {
-				dst = append(dst, Hit{ord, f, pos})
+				dst = append(dst, Hit{KeyOrdinal: ord, File: f, Pos: pos, maybe: !ix.Exact()})
 			} else {
 				p.n.Suppressed++
 			}

@@ -183,6 +183,10 @@ type projectionKey struct {
 func (c *Cache) ReadHits(ctx context.Context, ref Ref, sc *iceberg.Schema, m MetaColumns, hits []Hit) (arrow.RecordBatch, error) {
 	ctx, n := newTally(ctx)
 	defer n.done(c)
+	return c.readHits(ctx, ref, sc, m, hits)
+}
+
+func (c *Cache) readHits(ctx context.Context, ref Ref, sc *iceberg.Schema, m MetaColumns, hits []Hit) (arrow.RecordBatch, error) {
 	if oneRun(hits) {
 		return c.ReadRows(ctx, ref, hits[0].File.File, sc, m, positionsOf(hits, nil))
 	}

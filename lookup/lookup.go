@@ -186,7 +186,6 @@ func (p *Lookuper) find(ctx context.Context, key []byte, parts int) (arrow.Recor
 	}
 	s.keys[0] = key
 	hits, err := p.probe(ctx, s.hits[:0], s.keys[:], parts)
-	s.keys[0] = nil
 	if err != nil {
 		return nil, err
 	}
@@ -194,12 +193,14 @@ func (p *Lookuper) find(ctx context.Context, key []byte, parts int) (arrow.Recor
 		clear(hits) // a pooled hit must not hold a file's description
 		s.hits = hits[:0]
 	}()
-	if p.strict && len(hits) > 1 {
-		return nil, fmt.Errorf("%w: %d rows", ErrSeveralRows, len(hits))
-	}
-	rows, err := p.read(ctx, hits)
+	rows, err := p.read(ctx, key, s.keys[:], hits)
+	s.keys[0] = nil
 	if err != nil {
 		return nil, err
+	}
+	if n := rows.NumRows(); p.strict && n > 1 {
+		rows.Release()
+		return nil, fmt.Errorf("%w: %d rows", ErrSeveralRows, n)
 	}
 	if !p.own {
 		p.rows.put(p.owner, cacheKey, rows)
@@ -207,44 +208,42 @@ func (p *Lookuper) find(ctx context.Context, key []byte, parts int) (arrow.Recor
 	return rows, nil
 }
 
-// probe appends the live rows of keys of the given number of parts.
+// probe appends the candidates for keys of the given number of parts.
 func (p *Lookuper) probe(ctx context.Context, dst []liveset.Hit, keys [][]byte, parts int) ([]liveset.Hit, error) {
-	live, ids := p.l.opts.Live, p.b.cols.KeyIDs
-	var err error
-	switch {
-	case p.b.prefixOf != nil:
-		dst, err = live.ProbePrefix(ctx, p.b.ref, p.set, p.b.prefixOf, parts, keys)
-	case parts < len(ids):
-		dst, err = live.ProbePrefix(ctx, p.b.ref, p.set, ids, parts, keys)
-	default:
-		dst, err = live.AppendProbe(ctx, dst, p.b.ref, p.set, ids, keys)
+	ids := p.b.cols.KeyIDs
+	if p.b.prefixOf != nil {
+		ids = p.b.prefixOf
 	}
+	dst, err := p.l.opts.Live.AppendCandidates(ctx, dst, p.b.ref, p.set, ids, parts, keys)
 	if err != nil {
 		return nil, fmt.Errorf("probe keys: %w", err)
 	}
 	return dst, nil
 }
 
-// read returns the rows of hits. A single row is kept by its place, which no commit changes (K5).
-func (p *Lookuper) read(ctx context.Context, hits []liveset.Hit) (arrow.RecordBatch, error) {
+// read returns the rows of the candidates for one key. A single row is kept by its place, which no commit changes (K5), and by its key when it was compared.
+func (p *Lookuper) read(ctx context.Context, key []byte, keys [][]byte, hits []liveset.Hit) (arrow.RecordBatch, error) {
 	if len(hits) == 0 {
 		return p.none(), nil
 	}
 	single := len(hits) == 1 && p.rows != nil && !p.own
-	var key []byte
+	var place []byte
 	if single {
 		var buf [256]byte
-		key = rowKey(buf[:0], hits[0].File.File.Path, hits[0].Pos)
-		if rows := p.rows.get(p.shape, key); rows != nil {
+		place = rowKey(buf[:0], hits[0].File.File.Path, hits[0].Pos)
+		if hits[0].Unverified() {
+			place = append(append(place, 0), key...)
+		}
+		if rows := p.rows.get(p.shape, place); rows != nil {
 			return rows, nil
 		}
 	}
-	rows, err := p.l.opts.Live.ReadHits(ctx, p.b.ref, p.b.cols.Table, liveset.MetaColumns{}, hits)
+	hits, rows, err := p.l.opts.Live.ReadVerified(ctx, p.b.ref, p.b.cols.Table, p.b.cols.KeyIDs, keys, hits)
 	if err != nil {
 		return nil, fmt.Errorf("read found rows: %w", err)
 	}
-	if single {
-		p.rows.put(p.shape, key, rows)
+	if single && len(hits) == 1 {
+		p.rows.put(p.shape, place, rows)
 	}
 	return rows, nil
 }
@@ -271,19 +270,19 @@ func (p *Lookuper) LookupMany(ctx context.Context, keys arrow.RecordBatch) (arro
 	if err != nil {
 		return nil, err
 	}
+	rows := p.empty
+	if len(hits) > 0 {
+		if hits, rows, err = p.l.opts.Live.ReadVerified(ctx, p.b.ref, p.b.cols.Table, p.b.cols.KeyIDs, probes, hits); err != nil {
+			return nil, fmt.Errorf("read found rows: %w", err)
+		}
+		defer rows.Release()
+	}
 	out := make([]int64, len(hits))
 	for i, h := range hits {
 		out[i] = ordinals[h.KeyOrdinal]
 		if p.strict && i > 0 && out[i] == out[i-1] {
 			return nil, fmt.Errorf("%w: key %d", ErrSeveralRows, out[i])
 		}
-	}
-	rows := p.empty
-	if len(hits) > 0 {
-		if rows, err = p.l.opts.Live.ReadHits(ctx, p.b.ref, p.b.cols.Table, liveset.MetaColumns{}, hits); err != nil {
-			return nil, fmt.Errorf("read found rows: %w", err)
-		}
-		defer rows.Release()
 	}
 	b := array.NewInt64Builder(memory.DefaultAllocator)
 	b.AppendValues(out, nil)

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/apache/iceberg-go"
@@ -191,7 +191,7 @@ func (w *Warehouse) RemoveFiles(ctx context.Context, paths []string) error {
 		if err := w.opts.FS.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove expired file: %w", err)
 		}
-		if strings.HasSuffix(p, ".parquet") {
+		if ext := path.Ext(p); ext != ".avro" && ext != ".json" && ext != ".puffin" { // other writers name data files as they like
 			_ = w.opts.FS.Remove(p + ".keyidx") // most have none
 		}
 	}

@@ -3,7 +3,7 @@
 // # Words
 //
 // A key is the tuple of a row's identifier values, encoded as bytes by an [Encoder]. An index
-// is an immutable, exact map from keys to row positions (0-based) of one data file. A position
+// is an immutable map from keys to row positions (0-based) of one data file. A position
 // is a row's ordinal in the file, as Iceberg's position deletes count it.
 //
 // # Key encoding
@@ -26,16 +26,24 @@
 // With [WithNulls] each column is preceded by a byte: 0x00 for NULL (and nothing follows), 0x01
 // otherwise. Without it NULL is refused with ErrNullKey.
 //
+// # Layouts
+//
+// Keys whose columns fold into 64 bits (any one integer, date, time, double or boolean; several when their values span little) are kept whole, packed
+// and in order. Other keys are kept as fingerprints: 36 and more bits of a hash, by hash. A fingerprint may be another key's: whoever finds a row by one
+// compares its key before he returns it. docs/decisions/0010-key-index.md has the comparison.
+//
 // # Invariants
 //
-//   - K1 exact: Find returns every position of the key and no other.
+//   - K1 complete: Find returns every position of the key. Of an index that is Exact it returns no other.
 //   - K2 immutable: an Index never changes and is safe for any number of goroutines.
 //   - K3 checked: Decode verifies the magic, the version, the checksum and every offset, so that no
 //     byte sequence makes a later probe panic or read out of range.
+//   - K4 bound: an index names the data file that it was built from (Source).
+//   - K5 small: at most 12 bytes a key, on disk and in memory.
 //
 // # Errors
 //
-// ErrNullKey, ErrUnsupportedType, *FormatError. Positions are limited to 2^32−1 rows a file.
+// ErrNullKey, ErrUnsupportedType, ErrVersion, *FormatError. Positions are limited to 2^32−1 rows a file.
 //
 // # What it does not do
 //

@@ -12,8 +12,8 @@ var (
 	ErrUnsupportedType = errors.New("keyindex: type cannot be a key")
 	// ErrTooManyRows is returned when a position does not fit 32 bits.
 	ErrTooManyRows = errors.New("keyindex: more than 2^32-1 rows in one file")
-	// ErrNotSorted is returned by Builder.Add when keys do not come in ascending order.
-	ErrNotSorted = errors.New("keyindex: keys are not in ascending order")
+	// ErrVersion is returned by Decode for an index of the layout before this one.
+	ErrVersion = errors.New("keyindex: index of an older layout")
 )
 
 // FormatError is returned by Decode for bytes that are not a well-formed index: damaged, cut short

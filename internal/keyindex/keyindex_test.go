@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -15,83 +16,211 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-type entry struct {
-	key string
-	pos uint32
+// rows are the keys of a file by position; nil is a row without one.
+type rows [][]byte
+
+func (rs rows) find(key []byte) (out []uint32) {
+	for i, k := range rs {
+		if k != nil && bytes.Equal(k, key) {
+			out = append(out, uint32(i))
+		}
+	}
+	return out
 }
 
-func build(t testing.TB, es []entry) *Index {
-	t.Helper()
-	slices.SortFunc(es, func(a, b entry) int {
-		if c := bytes.Compare([]byte(a.key), []byte(b.key)); c != 0 {
-			return c
+func (rs rows) prefix(p []byte) (out []uint32) {
+	for i, k := range rs {
+		if k != nil && bytes.HasPrefix(k, p) {
+			out = append(out, uint32(i))
 		}
-		return int(a.pos) - int(b.pos)
-	})
-	b := NewBuilder([]Column{{Kind: KindBytes}})
-	for _, e := range es {
-		require.NoError(t, b.Add([]byte(e.key), e.pos))
 	}
-	data, err := b.Finish()
+	slices.SortStableFunc(out, func(a, b uint32) int { return bytes.Compare(rs[a], rs[b]) })
+	return out
+}
+
+func (rs rows) build(t testing.TB, cols []Column) *Index {
+	t.Helper()
+	b := NewBuilder(cols)
+	n := 0
+	for i, k := range rs {
+		if k != nil {
+			require.NoError(t, b.Add(k, uint32(i)))
+			n++
+		}
+	}
+	data, err := b.Finish(Source{Size: 7, Hash: 9})
 	require.NoError(t, err)
 	ix, err := Decode(data)
 	require.NoError(t, err)
-	require.Equal(t, len(es), ix.Len())
+	require.Equal(t, n, ix.Len())
+	require.Equal(t, Source{Size: 7, Hash: 9}, ix.Source())
+	require.Equal(t, cols, ix.Columns())
 	return ix
 }
 
-// TestIndexExact is K1 against a map, over key shapes that exercise prefixes, heads and duplicates.
-func TestIndexExact(t *testing.T) {
+// check compares an index with the rows; fingerprints may name others, which are few.
+func (rs rows) check(t testing.TB, ix *Index, keys [][]byte) (needless int) {
+	for _, k := range keys {
+		got, want := ix.Find(nil, k), rs.find(k)
+		if !ix.Exact() {
+			all := len(got)
+			got = slices.DeleteFunc(got, func(p uint32) bool { return !bytes.Equal(rs[p], k) })
+			needless += all - len(got)
+		}
+		require.ElementsMatch(t, want, got, "%x", k)
+	}
+	return needless
+}
+
+type shapeCase struct {
+	cols  []Column
+	key   func(i int) []byte
+	exact bool
+}
+
+func shapes(rng *rand.Rand) map[string]shapeCase {
+	long, str := Column{Kind: KindLong}, Column{Kind: KindBytes}
+	dec := Column{Kind: KindDecimal, Width: 2}
+	return map[string]shapeCase{
+		"dense ints":   {[]Column{long}, func(i int) []byte { return AppendLong(nil, int64(i)) }, true},
+		"random ints":  {[]Column{long}, func(int) []byte { return AppendLong(nil, rng.Int64()-rng.Int64()) }, true},
+		"extreme ints": {[]Column{long}, func(int) []byte { return AppendLong(nil, []int64{math.MinInt64, -1, 0, math.MaxInt64}[rng.IntN(4)]) }, true},
+		"few values":   {[]Column{long}, func(int) []byte { return AppendLong(nil, rng.Int64N(5)) }, true},
+		"doubles": {[]Column{{Kind: KindDouble}}, func(int) []byte {
+			return AppendDouble(nil, []float64{math.NaN(), 0, math.Copysign(0, -1), 1, rng.Float64()}[rng.IntN(5)])
+		}, true},
+		"booleans":        {[]Column{{Kind: KindBool}, long}, func(i int) []byte { return AppendLong(AppendBool(nil, i%3 == 0), int64(i/2)) }, true},
+		"short fixed":     {[]Column{{Kind: KindFixed, Width: 5}}, func(int) []byte { return AppendLong(nil, rng.Int64())[:5] }, true},
+		"uuids":           {[]Column{{Kind: KindFixed, Width: 16}}, func(int) []byte { return AppendLong(AppendLong(nil, rng.Int64()), rng.Int64()) }, false},
+		"small decimals":  {[]Column{dec}, func(int) []byte { return AppendDecimal(nil, decimal128.FromI64(rng.Int64N(1000)-500)) }, true},
+		"large decimals":  {[]Column{dec}, func(i int) []byte { return AppendDecimal(nil, decimal128.New(int64(i%3)-1, rng.Uint64()%7)) }, false},
+		"strings":         {[]Column{str}, func(int) []byte { return AppendString(nil, fmt.Sprintf("customer-%07d", rng.IntN(1e6))) }, false},
+		"one value":       {[]Column{str}, func(int) []byte { return AppendString(nil, "same") }, false},
+		"zero bytes":      {[]Column{str}, func(int) []byte { return AppendBytes(nil, bytes.Repeat([]byte{byte(rng.IntN(3))}, rng.IntN(40))) }, false},
+		"long strings":    {[]Column{str}, func(int) []byte { return AppendBytes(nil, bytes.Repeat([]byte{'a'}, 1000+rng.IntN(100))) }, false},
+		"pairs in 64":     {[]Column{long, long}, func(int) []byte { return AppendLong(AppendLong(nil, rng.Int64N(100)-50), rng.Int64N(1<<40)) }, true},
+		"pairs past 64":   {[]Column{long, long}, func(int) []byte { return AppendLong(AppendLong(nil, rng.Int64()), rng.Int64N(50)) }, false},
+		"long and string": {[]Column{long, str}, func(int) []byte { return AppendString(AppendLong(nil, rng.Int64N(100)), fmt.Sprint(rng.IntN(50))) }, false},
+		"triple": {[]Column{{Kind: KindLong, Unit: UnitDay}, long, {Kind: KindBool}}, func(int) []byte {
+			return AppendBool(AppendLong(AppendLong(nil, rng.Int64N(3)), rng.Int64N(9)), rng.IntN(2) == 0)
+		}, true},
+	}
+}
+
+// TestIndex is K1 against a scan, over shapes of keys, sorted files and others, with rows that have no key.
+func TestIndex(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	shapes := map[string]func(i int) []byte{
-		"dense ints":   func(i int) []byte { return AppendLong(nil, int64(i)) },
-		"random ints":  func(int) []byte { return AppendLong(nil, rng.Int64()-rng.Int64()) },
-		"strings":      func(i int) []byte { return AppendString(nil, fmt.Sprintf("customer-%07d", rng.IntN(1e6))) },
-		"few values":   func(int) []byte { return AppendLong(nil, rng.Int64N(5)) },
-		"one value":    func(int) []byte { return AppendString(nil, "same") },
-		"odd lengths":  func(int) []byte { return AppendBytes(nil, bytes.Repeat([]byte{byte(rng.IntN(3))}, rng.IntN(40))) },
-		"two columns":  func(int) []byte { return AppendString(AppendLong(nil, rng.Int64N(100)), fmt.Sprint(rng.IntN(50))) },
-		"long strings": func(int) []byte { return AppendBytes(nil, bytes.Repeat([]byte{'a'}, 1000+rng.IntN(100))) },
-	}
-	for name, shape := range shapes {
-		for _, n := range []int{0, 1, 127, 128, 129, 3000} {
-			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) {
-				want := map[string][]uint32{}
-				var es []entry
-				for i := range n {
-					k := string(shape(i))
-					es = append(es, entry{k, uint32(i)})
-					want[k] = append(want[k], uint32(i))
-				}
-				ix := build(t, es)
-				for k, ps := range want {
-					require.Equal(t, ps, ix.Find(nil, []byte(k)))
-				}
-				for range 500 {
-					k := shape(rng.IntN(n + 10))
-					require.Equal(t, want[string(k)], ix.Find(nil, k))
-				}
-				for _, k := range []string{"", "\x00", "\xff\xff\xff", "same"} {
-					require.Equal(t, want[k], ix.Find(nil, []byte(k)))
-				}
-				for k := range want {
-					if len(k) < 8 {
-						continue
+	for name, s := range shapes(rng) {
+		for _, n := range []int{0, 1, 15, 16, 17, 127, 128, 129, 1300} {
+			for _, order := range []string{"sorted", "shuffled", "gaps"} {
+				t.Run(fmt.Sprintf("%s/%d/%s", name, n, order), func(t *testing.T) {
+					rs := make(rows, n)
+					for i := range rs {
+						rs[i] = s.key(i)
 					}
-					p := []byte(k[:rng.IntN(len(k))])
-					var exp []uint32
-					for _, e := range es {
-						if bytes.HasPrefix([]byte(e.key), p) {
-							exp = append(exp, e.pos)
+					slices.SortFunc(rs, bytes.Compare)
+					switch order {
+					case "shuffled":
+						rng.Shuffle(n, func(i, j int) { rs[i], rs[j] = rs[j], rs[i] })
+					case "gaps":
+						for i := 0; i < n; i += 7 {
+							rs[i] = nil
 						}
 					}
-					require.Equal(t, exp, ix.FindPrefix(nil, p))
-				}
-			})
+					ix := rs.build(t, s.cols)
+					if n > 128 {
+						require.Equal(t, s.exact, ix.Exact())
+					}
+					var keys [][]byte
+					for i := range min(n, 40) {
+						keys = append(keys, rs[rng.IntN(n)], s.key(i))
+					}
+					keys = slices.DeleteFunc(keys, func(k []byte) bool { return k == nil })
+					for _, k := range []string{"", "\x00", "\xff\xff\xff", "same", "\x80\x00\x00\x00\x00\x00\x00\x00"} {
+						keys = append(keys, []byte(k))
+					}
+					require.LessOrEqual(t, rs.check(t, ix, keys), 1)
+					rs.checkPrefix(t, ix, keys)
+				})
+			}
 		}
 	}
+}
+
+func (rs rows) checkPrefix(t *testing.T, ix *Index, keys [][]byte) {
+	for _, k := range keys {
+		parts := Split(nil, ix.columns, k)
+		for n := 1; n < len(parts); n++ {
+			p := k[:len(bytes.Join(parts[:n], nil))]
+			want := rs.prefix(p)
+			if got, ok := ix.FindPrefix(nil, p); ok {
+				require.Equal(t, want, got)
+				continue
+			}
+			lo, hi, ok := ix.PrefixRange(p)
+			if !ok {
+				require.False(t, ix.ordinal)
+				continue
+			}
+			for _, pos := range want {
+				require.True(t, lo <= pos && pos < hi, "%d in [%d, %d)", pos, lo, hi)
+			}
+			require.LessOrEqual(t, int(hi-lo), len(want)+2*sparseEntries)
+		}
+	}
+}
+
+// TestBytesAKey: an index takes at most 12 bytes a key on disk, whatever its type, and needless answers are rarer than one in 10,000.
+func TestBytesAKey(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	const n = 100_000
+	for name, s := range shapes(rng) {
+		if name == "long strings" || name == "one value" {
+			continue
+		}
+		for _, sorted := range []bool{true, false} {
+			b := NewBuilder(s.cols)
+			keys := make([][]byte, n)
+			for i := range keys {
+				keys[i] = s.key(i)
+			}
+			if sorted {
+				slices.SortFunc(keys, bytes.Compare)
+			}
+			for i, k := range keys {
+				require.NoError(t, b.Add(k, uint32(i)))
+			}
+			data, err := b.Finish(Source{})
+			require.NoError(t, err)
+			require.Less(t, float64(len(data))/n, 12.0, name)
+			t.Logf("%-16s sorted=%-5v %.2f bytes a key", name, sorted, float64(len(data))/n)
+			ix, err := Decode(data)
+			require.NoError(t, err)
+			if ix.Exact() {
+				continue
+			}
+			hits := 0
+			for i := range n {
+				hits += len(ix.Find(nil, AppendString(nil, fmt.Sprintf("absent %d", i))))
+			}
+			require.Less(t, hits, n/10_000, "%s: needless", name)
+		}
+	}
+}
+
+// TestCollidingFingerprints: when all hashes are one, every row is named and none is lost.
+func TestCollidingFingerprints(t *testing.T) {
+	was := Hash
+	Hash = func(b []byte) uint64 { return was(b) & 0x3 << 50 }
+	defer func() { Hash = was }()
+	rs := make(rows, 1000)
+	for i := range rs {
+		rs[i] = AppendString(nil, fmt.Sprintf("%06d", i*7))
+	}
+	ix := rs.build(t, []Column{{Kind: KindBytes}})
+	require.Positive(t, rs.check(t, ix, rs), "hashes collide")
 }
 
 // TestEncodingOrder checks that bytes order like values and that distinct tuples give distinct keys.
@@ -164,39 +293,56 @@ func TestIntSurvivesPromotion(t *testing.T) {
 	require.Equal(t, AppendLong(nil, -7), k)
 }
 
-func TestBuilderRefusesDisorder(t *testing.T) {
-	b := NewBuilder(nil)
-	require.NoError(t, b.Add([]byte("b"), 1))
-	require.ErrorIs(t, b.Add([]byte("a"), 2), ErrNotSorted)
-	require.ErrorIs(t, b.Add([]byte("b"), 1), ErrNotSorted)
+// indexes are one index of each layout.
+func indexes(t testing.TB) map[string][]byte {
+	out := map[string][]byte{}
+	for name, s := range map[string]struct {
+		col Column
+		key func(i int) []byte
+		pos func(i int) uint32
+	}{
+		"exact sorted": {Column{Kind: KindLong}, func(i int) []byte { return AppendLong(nil, int64(i*i)) }, func(i int) uint32 { return uint32(i) }},
+		"exact":        {Column{Kind: KindLong}, func(i int) []byte { return AppendLong(nil, int64(-i)) }, func(i int) uint32 { return uint32(i * 3) }},
+		"print sorted": {Column{Kind: KindBytes}, func(i int) []byte { return AppendString(nil, fmt.Sprintf("k%05d", i)) }, func(i int) uint32 { return uint32(i) }},
+		"print":        {Column{Kind: KindBytes}, func(i int) []byte { return AppendString(nil, fmt.Sprint(i)) }, func(i int) uint32 { return uint32(i * 3) }},
+	} {
+		b := NewBuilder([]Column{s.col})
+		for i := range 600 {
+			require.NoError(t, b.Add(s.key(i), s.pos(i)))
+		}
+		data, err := b.Finish(Source{Size: 1, Hash: 2})
+		require.NoError(t, err)
+		out[name] = data
+	}
+	return out
 }
 
 // TestDamage flips and cuts every byte: Decode refuses (K3).
 func TestDamage(t *testing.T) {
-	b := NewBuilder([]Column{{Kind: KindLong}})
-	for i := range 300 {
-		require.NoError(t, b.Add(AppendLong(nil, int64(i)), uint32(i*2)))
-	}
-	data, err := b.Finish()
-	require.NoError(t, err)
-	for i := range data {
-		bad := bytes.Clone(data)
-		bad[i] ^= 0x40
-		_, err := Decode(bad)
-		require.Error(t, err, "byte %d", i)
-		_, err = Decode(data[:i])
-		require.Error(t, err, "cut at %d", i)
+	for name, data := range indexes(t) {
+		for i := range data {
+			bad := bytes.Clone(data)
+			bad[i] ^= 0x40
+			_, err := Decode(bad)
+			require.Error(t, err, "%s: byte %d", name, i)
+			_, err = Decode(data[:i:i])
+			require.Error(t, err, "%s: cut at %d", name, i)
+		}
 	}
 }
 
+// TestOlderLayout: version 1 is told from damage.
+func TestOlderLayout(t *testing.T) {
+	data := append([]byte("SKKEYIX\x01"), make([]byte, 100)...)
+	_, err := Decode(data)
+	require.ErrorIs(t, err, ErrVersion)
+}
+
 func FuzzDecode(f *testing.F) {
-	b := NewBuilder([]Column{{Kind: KindBytes}})
-	for i := range 200 {
-		_ = b.Add(AppendString(nil, fmt.Sprintf("k%05d", i)), uint32(i*3))
+	for _, data := range indexes(f) {
+		f.Add(data, AppendString(nil, "k00010"))
+		f.Add(data[:60], AppendLong(nil, 9))
 	}
-	data, _ := b.Finish()
-	f.Add(data, []byte("k00010\x00\x01"))
-	f.Add(data[:40], []byte{})
 	f.Fuzz(func(t *testing.T, data, key []byte) {
 		probe(data, key)
 		if len(data) > trailerSize { // also behind the checksum
@@ -212,26 +358,76 @@ func probe(data, key []byte) {
 	}
 	ix.Find(nil, key)
 	ix.FindPrefix(nil, key)
-	ix.FindBatch([][]byte{key}, func(int, uint32) bool { return true })
+	ix.PrefixRange(key)
 }
 
+// BenchmarkFind probes an index of a million keys of each type: present ones and absent ones.
 func BenchmarkFind(b *testing.B) {
-	rng := rand.New(rand.NewPCG(1, 1))
-	bld := NewBuilder([]Column{{Kind: KindLong}})
 	const n = 1 << 20
-	for i := range n {
-		_ = bld.Add(AppendLong(nil, int64(i)*37), uint32(i))
-	}
-	data, _ := bld.Finish()
-	ix, _ := Decode(data)
-	b.ReportMetric(float64(len(data))/n, "bytes/key")
-	var key []byte
-	var dst []uint32
-	for b.Loop() {
-		key = AppendLong(key[:0], rng.Int64N(n)*37)
-		dst = ix.Find(dst[:0], key)
-		if len(dst) != 1 {
-			b.Fatal(len(dst))
+	for _, c := range []struct {
+		name string
+		cols []Column
+		key  func(dst []byte, i uint64) []byte
+	}{
+		{"int8", []Column{{Kind: KindLong}}, func(d []byte, i uint64) []byte { return AppendLong(d, int64(i)*37) }},
+		{"int8random", []Column{{Kind: KindLong}}, func(d []byte, i uint64) []byte { return AppendLong(d, int64(scramble(i))) }},
+		{"text20", []Column{{Kind: KindBytes}}, func(d []byte, i uint64) []byte { return AppendString(d, fmt.Sprintf("%020d", scramble(i))) }},
+		{"pair", []Column{{Kind: KindLong}, {Kind: KindLong}}, func(d []byte, i uint64) []byte { return AppendLong(AppendLong(d, int64(i%1000)), int64(i)) }},
+		{"pairrandom", []Column{{Kind: KindLong}, {Kind: KindLong}}, func(d []byte, i uint64) []byte {
+			return AppendLong(AppendLong(d, int64(scramble(i))), int64(scramble(^i)))
+		}},
+		{"uuid", []Column{{Kind: KindFixed, Width: 16}}, func(d []byte, i uint64) []byte {
+			return AppendLong(AppendLong(d, int64(scramble(i))), int64(scramble(^i)))
+		}},
+	} {
+		keys := make([][]byte, 2*n) // the odd ones are absent
+		for i := range keys {
+			keys[i] = c.key(nil, uint64(i))
+		}
+		present := make([][]byte, 0, n)
+		for i := 0; i < len(keys); i += 2 {
+			present = append(present, keys[i])
+		}
+		slices.SortFunc(present, bytes.Compare)
+		began := time.Now()
+		bld := NewBuilder(c.cols)
+		for i, k := range present {
+			_ = bld.Add(k, uint32(i))
+		}
+		data, err := bld.Finish(Source{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		took := time.Since(began)
+		ix, err := Decode(data)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for odd, name := range []string{"hit", "miss"} {
+			b.Run(c.name+"/"+name, func(b *testing.B) {
+				rng := rand.New(rand.NewPCG(1, 1))
+				sample := make([][]byte, 1<<14) // few enough to stay in the processor's cache
+				for i := range sample {
+					sample[i] = bytes.Clone(keys[rng.IntN(n)*2+odd])
+				}
+				var dst []uint32
+				i := 0
+				for b.Loop() {
+					i++
+					if dst = ix.Find(dst[:0], sample[i&(1<<14-1)]); odd == 0 && len(dst) == 0 {
+						b.Fatal("not found")
+					}
+				}
+				b.ReportMetric(float64(len(data))/n, "bytes/key")
+				b.ReportMetric(float64(ix.Size())/n, "memory/key")
+				b.ReportMetric(float64(took.Nanoseconds())/n, "build-ns/key")
+			})
 		}
 	}
+}
+
+func scramble(x uint64) uint64 {
+	x ^= x >> 31
+	x *= 0x9e3779b97f4a7c15
+	return x ^ x>>29
 }

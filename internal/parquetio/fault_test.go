@@ -15,7 +15,7 @@ func TestFullDisk(t *testing.T) {
 	sc := iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64, Required: true}, field(2, "s", iceberg.PrimitiveTypes.String))
 	as, err := ArrowSchema(sc, false)
 	require.NoError(t, err)
-	ids := make([]int64, keyIndexMinRows+1)
+	ids := make([]int64, KeyIndexMinRows+1)
 	for i := range ids {
 		ids[i] = int64(i)
 	}

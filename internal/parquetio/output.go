@@ -20,7 +20,6 @@ const (
 	defaultRowGroupRows = 1 << 20
 	defaultTargetSize   = 512 << 20
 	rowGroupBytes       = 256 << 20
-	keyIndexMinRows     = 8192
 	// A file known to have fewer rows than this has no bloom filters and no dictionaries, one with fewer than tinyRows no compression:
 	// they would cost its writer and its readers more than they save.
 	smallRows       = 1024
@@ -28,6 +27,9 @@ const (
 	dictionaryLimit = 64 << 10
 	bloomFPP        = 0.01
 )
+
+// KeyIndexMinRows is how many rows a file has whose key index is stored.
+const KeyIndexMinRows = 8192
 
 // KeyIndexSuffix is appended to a data file's path to name its key index.
 const KeyIndexSuffix = ".keyidx"
@@ -53,12 +55,16 @@ type output struct {
 // countingFile counts the bytes that reach the file and keeps it open: pqarrow would close it before it is checked.
 type countingFile struct {
 	storeio.Pending
-	n int64
+	n    int64
+	tail []byte // of what was written, sourceTail bytes and more
 }
 
 func (c *countingFile) Write(p []byte) (int, error) {
 	n, err := c.Pending.Write(p)
 	c.n += int64(n)
+	if c.tail = append(c.tail, p[max(0, n-sourceTail):n]...); len(c.tail) > 4*sourceTail {
+		c.tail = append(c.tail[:0], c.tail[len(c.tail)-sourceTail:]...)
+	}
 	return n, err
 }
 
@@ -197,8 +203,8 @@ func (f *output) finish() (WrittenFile, error) {
 		return WrittenFile{}, fmt.Errorf("close data file: %w", err)
 	}
 	out := WrittenFile{Path: f.path}
-	if f.index != nil && f.rows >= keyIndexMinRows {
-		data, err := f.index.Finish()
+	if f.index != nil && f.rows >= KeyIndexMinRows {
+		data, err := f.index.Finish(sourceOf(f.path, f.counted.n, f.counted.tail))
 		if err != nil {
 			return out, err
 		}

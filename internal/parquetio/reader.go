@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
+	"github.com/nordisk/skade-pg/internal/keyindex"
 	"github.com/nordisk/skade-pg/internal/storeio"
 )
 
@@ -31,6 +32,7 @@ type Reader struct {
 	starts []int64 // first position of each row group, and the number of rows
 	lazy   int64   // bytes that page tables and dictionaries take once they are read
 	hasIDs bool
+	bound  keyindex.Source
 	pages  *PageCache // nil: pages are not kept
 	id     uint64     // of this reader in pages
 
@@ -70,7 +72,11 @@ func Open(ctx context.Context, fsys *storeio.FS, path string, size int64) (r *Re
 	}
 	r = &Reader{path: path, file: f}
 	defer r.guard(&err)
-	pq, err := file.NewParquetReader(r.source(ctx), file.WithReadProps(scanProperties()))
+	src := r.source(ctx)
+	if r.bound, err = src.readTail(); err != nil {
+		return nil, r.damaged(err)
+	}
+	pq, err := file.NewParquetReader(src, file.WithReadProps(scanProperties()))
 	if err != nil {
 		return nil, r.damaged(err)
 	}
@@ -243,11 +249,16 @@ type source struct {
 	f   storeio.RangeFile
 	c   *Counters
 	at  int64
+
+	tail []byte // the end of the file, when it was read
 }
 
 func (s *source) ReadAt(p []byte, off int64) (int, error) {
 	if err := s.ctx.Err(); err != nil {
 		return 0, err
+	}
+	if from := off - (s.f.Size() - int64(len(s.tail))); len(s.tail) > 0 && from >= 0 && from+int64(len(p)) <= int64(len(s.tail)) {
+		return copy(p, s.tail[from:]), nil
 	}
 	n, err := s.f.ReadAt(p, off)
 	s.c.Reads.Add(1)

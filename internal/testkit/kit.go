@@ -58,7 +58,7 @@ func TryOpen(t testing.TB, o Options) (*Kit, error) {
 	if err != nil {
 		return nil, err
 	}
-	live := liveset.NewCache(liveset.Options{FS: fs})
+	live := liveset.NewCache(liveset.Options{FS: fs, Home: o.Dir})
 	k := &Kit{Dir: o.Dir, FS: fs, Catalog: c, Live: live, Warehouse: warehouse.New(warehouse.Options{
 		Catalog: c, Live: live, FS: fs, TempDir: filepath.Join(o.Dir, "tmp"), MemoryLimit: o.MemoryLimit,
 	})}
