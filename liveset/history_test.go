@@ -333,8 +333,9 @@ func (h *history) checkDiff(prev, s *Set, before, after *model) {
 	diffs, err := Diff(h.t.Context(), prev, s)
 	require.NoError(h.t, err)
 	got := map[string]FileDiff{}
-	for _, d := range diffs {
-		got[d.File.Path] = d
+	for _, d := range diffs { // a file whose rows got their ids meanwhile is there twice: what died, and what is new
+		was := got[d.File.Path]
+		got[d.File.Path] = FileDiff{File: d.File, Deleted: union(was.Deleted, d.Deleted), Inserted: union(was.Inserted, d.Inserted)}
 	}
 	live := func(m *model, p string) *roaring.Bitmap {
 		f := m.files[p]
