@@ -69,6 +69,9 @@ type relEntry struct {
 	alias string // t1
 	used  map[int]bool
 	preds []pendingPred
+	// joins are what its key is compared with, conds the conditions on its rows that it decides alone.
+	joins []pendingJoin
+	conds []*expr
 	depth int          // how many views it is inside of
 	lock  *pendingLock // the locking clause that the source is under
 }
@@ -191,6 +194,9 @@ func (az *analyzer) finish(q *Query, text string) {
 		q.Params = append(q.Params, Param{OID: p.oid})
 	}
 	for _, r := range az.rels {
+		az.settleJoins(q, r)
+	}
+	for _, r := range az.rels {
 		r.use.Columns = r.use.Columns[:0]
 		for c := range r.used {
 			r.use.Columns = append(r.use.Columns, c)
@@ -258,7 +264,10 @@ func (az *analyzer) bindText(text string) (string, []Bind) {
 
 // Render writes the DuckDB text. rel gives the FROM item of source i, without alias: a table function call or a parenthesised query.
 func (q *Query) Render(rel func(i int, use *RelUse) string) string {
-	text := q.text
+	return renderText(q.text, q.Relations, rel)
+}
+
+func renderText(text string, rels []*RelUse, rel func(i int, use *RelUse) string) string {
 	var out strings.Builder
 	for {
 		i := strings.IndexByte(text, 0)
@@ -276,7 +285,7 @@ func (q *Query) Render(rel func(i int, use *RelUse) string) string {
 			alias = text[:sp]
 		}
 		text = text[len(alias):]
-		use := q.Relations[n]
+		use := rels[n]
 		out.WriteString(rel(n, use) + " AS " + alias)
 		var cols []string
 		for _, c := range use.Columns {

@@ -54,7 +54,7 @@ func (az *analyzer) drivable(f *pg_query.FuncCall) bool {
 		return false
 	}
 	driven := false
-	for _, a := range f.Args {
+	for _, a := range drivingArgs(f) {
 		driven = driven || mentionsColumn(a) || mentionsSubquery(a)
 	}
 	if !driven {
@@ -71,6 +71,18 @@ func (az *analyzer) drivable(f *pg_query.FuncCall) bool {
 		}
 	}
 	return false
+}
+
+// drivingArgs are the arguments that a call may be driven by. A lookup over columns is a join (lookupJoin), of which only the point in time drives.
+func drivingArgs(f *pg_query.FuncCall) []*pg_query.Node {
+	named, _ := lookupCallArgs(f)
+	if key := named["key"]; key == nil || !mentionsColumn(key) {
+		return f.Args
+	}
+	if at := named["as_of"]; at != nil {
+		return []*pg_query.Node{at}
+	}
+	return nil
 }
 
 func mentionsSubquery(n *pg_query.Node) bool {
@@ -273,7 +285,7 @@ func (d *driver) conditions() *pg_query.Node {
 	case 1:
 		return keep[0]
 	}
-	return &pg_query.Node{Node: &pg_query.Node_BoolExpr{BoolExpr: &pg_query.BoolExpr{Boolop: pg_query.BoolExprType_AND_EXPR, Args: keep, Location: -1}}}
+	return andNode(keep)
 }
 
 // visibleParts are the CTEs that a part can read: those that are parts themselves.
@@ -332,16 +344,8 @@ func (d *driver) join(alias *pg_query.Alias) *fromItem {
 	}
 	x := &pg_query.Node{Node: &pg_query.Node_RangeSubselect{RangeSubselect: &pg_query.RangeSubselect{Lateral: true, Alias: &pg_query.Alias{Aliasname: "x"}, Subquery: selectNode(own, nil, nil)}}}
 	body := selectNode(stars, []*pg_query.Node{x, rangeOf(calls.name, "a"), rangeOf(found.name, "r")},
-		&pg_query.Node{Node: &pg_query.Node_BoolExpr{BoolExpr: &pg_query.BoolExpr{Boolop: pg_query.BoolExprType_AND_EXPR, Args: where, Location: -1}}})
+		andNode(where))
 	return s.rangeSubselect(&pg_query.RangeSubselect{Lateral: true, Alias: alias, Subquery: body})
-}
-
-func compareNode(kind pg_query.A_Expr_Kind, l, r *pg_query.Node, loc int32) *pg_query.Node {
-	return &pg_query.Node{Node: &pg_query.Node_AExpr{AExpr: &pg_query.A_Expr{Kind: kind, Name: []*pg_query.Node{nameNode("=")}, Lexpr: l, Rexpr: r, Location: loc}}}
-}
-
-func rangeOf(name, alias string) *pg_query.Node {
-	return &pg_query.Node{Node: &pg_query.Node_RangeVar{RangeVar: &pg_query.RangeVar{Relname: name, Inh: true, Relpersistence: "p", Alias: &pg_query.Alias{Aliasname: alias}, Location: -1}}}
 }
 
 // readingPart makes a query that runs before the statement.
@@ -377,7 +381,7 @@ func (az *analyzer) driversIn(nodes []*pg_query.Node) *drivers {
 			return
 		}
 		var refs []*pg_query.ColumnRef
-		for _, a := range f.Args {
+		for _, a := range drivingArgs(f) {
 			outerColumns(a, &refs)
 		}
 		if d == nil {

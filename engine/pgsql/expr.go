@@ -79,6 +79,15 @@ type expr struct {
 	srf *srfCall
 	// part marks a column of the rows that drive a call.
 	part *pendingPart
+	// node is the subquery whose column number col a derived column is; item and def are the functions of FROM whose column it is, and its value.
+	node *selNode
+	item *nsItem
+	def  *expr
+	// in are the values that IN looks for in sub, as they were written; exists marks EXISTS over sub.
+	in     []*expr
+	exists bool
+	// volatile marks a call of a volatile function.
+	volatile bool
 }
 
 // comparison remembers left op right before it became text.
@@ -86,6 +95,8 @@ type comparison struct {
 	op          string
 	left, right *expr
 	list        []*expr // IN
+	// rawLeft and rawRight are the operands before they were coerced, when that is known.
+	rawLeft, rawRight *expr
 }
 
 // call makes a kCall from a template with $1 … $9 and $* (all arguments, comma separated).

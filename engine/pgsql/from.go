@@ -225,7 +225,7 @@ func derivedCols(alias, name string, from []*nsCol) []*nsCol {
 	var out []*nsCol
 	for i, c := range from {
 		e := &expr{kind: kColumn, typ: c.e.typ, mod: c.e.mod, loc: -1, prec: c.e.prec, scale: c.e.scale, loose: c.e.loose,
-			ident: alias + ".c" + strconv.Itoa(i+1), name: name + "." + c.name, names: c.e.names, args: nil, fields: c.e.fields, origin: c.e.origin}
+			ident: alias + ".c" + strconv.Itoa(i+1), name: name + "." + c.name, names: c.e.names, args: nil, fields: c.e.fields, origin: c.e.origin, node: c.e.node, col: c.e.col}
 		out = append(out, &nsCol{name: c.name, e: e, table: c.table, attnum: c.attnum})
 	}
 	return out
@@ -235,8 +235,11 @@ func derivedCols(alias, name string, from []*nsCol) []*nsCol {
 func outputCols(n *selNode) []*nsCol {
 	var out []*nsCol
 	simple := n.simple()
-	for _, t := range n.outputs() {
+	for i, t := range n.outputs() {
 		e := &expr{kind: kColumn, typ: t.e.typ, mod: t.e.mod, prec: t.e.prec, scale: t.e.scale, loose: t.e.loose, fields: rowFields(t.e)}
+		if !n.working {
+			e.node, e.col = n, i
+		}
 		if simple {
 			if o := t.e.originColumn(); o != nil {
 				e.origin = o

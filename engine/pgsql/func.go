@@ -335,7 +335,11 @@ func (s *scope) emitFunction(c *candidate, names []string, args funcArgs, f *pg_
 		s.az.fail(pgerr.WrongObjectType, f.Location, "window function %s requires an OVER clause", call.name)
 	}
 	s.plainCallOnly(call)
-	return s.scalarCall(call)
+	e := s.scalarCall(call)
+	if p.volatile && e.kind == kCall {
+		e.volatile = true
+	}
+	return e
 }
 
 // funcCallInfo is a resolved call.

@@ -148,7 +148,7 @@ func (s *scope) operator(name string, l, r *expr, loc int32) *expr {
 	e := s.emitOperator(op, left, right, loc)
 	e.loc = loc
 	if e.typ == pgtype.Bool && e.cmp == nil {
-		e.cmp = &comparison{op: name, left: left, right: right}
+		e.cmp = &comparison{op: name, left: left, right: right, rawLeft: l, rawRight: r}
 	}
 	return e
 }

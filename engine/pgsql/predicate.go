@@ -15,6 +15,7 @@ func (az *analyzer) pushPredicates(cond *expr, rels []*relEntry, s *scope) {
 				}
 			}
 		}
+		az.pushJoins(c, rels)
 		if c.cmp == nil {
 			continue
 		}

@@ -119,6 +119,8 @@ type Query struct {
 	Keyed *KeyedSelect
 	// Lookup is set when the statement is SELECT columns FROM lookup(…) and nothing else.
 	Lookup *DirectCall
+	// KeyJoins are the sources whose rows may be found by keys that other sources give; a source may have several.
+	KeyJoins []KeyJoin
 	// Volatile reports functions whose value may change between two executions on one cut (random, clock_timestamp …).
 	Volatile bool
 	// LockRows is the strongest locking clause of the statement ("FOR UPDATE"), "" without one.

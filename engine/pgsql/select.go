@@ -47,6 +47,8 @@ type selNode struct {
 	ties    bool
 	grouped bool
 	show    bool
+	// working marks a recursive union, whose rows depend on themselves.
+	working bool
 }
 
 type withEntry struct {

@@ -360,7 +360,7 @@ func (s *scope) functionItem(calls []*expr, funcNames []string, name string, col
 			}
 			continue
 		}
-		e := &expr{kind: kColumn, typ: c.typ, mod: c.mod, prec: c.prec, scale: c.scale, loose: c.loose, dims: c.dims, fields: c.fields}
+		e := &expr{kind: kColumn, typ: c.typ, mod: c.mod, prec: c.prec, scale: c.scale, loose: c.loose, dims: c.dims, fields: c.fields, item: it, def: c}
 		cn := funcNames[i]
 		if name != "" && len(calls) == 1 {
 			cn = name

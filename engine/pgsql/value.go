@@ -23,7 +23,9 @@ func (s *scope) subLink(l *pg_query.SubLink) *expr {
 	}
 	switch l.SubLinkType {
 	case pg_query.SubLinkType_EXISTS_SUBLINK:
-		return mk(pgtype.Bool, "EXISTS ", "", sub())
+		e := mk(pgtype.Bool, "EXISTS ", "", sub())
+		e.exists = true
+		return e
 	case pg_query.SubLinkType_EXPR_SUBLINK:
 		n := sub()
 		if len(n.targets) != 1 {
@@ -109,6 +111,9 @@ func (s *scope) anySubLink(l *pg_query.SubLink, left *expr, n *selNode) *expr {
 		s.az.unsupported(l.Location, "a row comparison with ANY or ALL of a subquery")
 	}
 	e := &expr{kind: kSub, typ: pgtype.Bool, mod: -1, loc: l.Location, sub: n, args: coerced}
+	if word == " IN " {
+		e.in = lefts
+	}
 	if len(coerced) == 1 {
 		e.text = []string{"(", word, ")"}
 	} else {

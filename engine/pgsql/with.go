@@ -244,7 +244,7 @@ func isRecursiveUnion(sel *pg_query.SelectStmt, name string) bool {
 
 // recursiveCTE takes its columns from the non-recursive leg.
 func (az *analyzer) recursiveCTE(entry *cteEntry, sel *pg_query.SelectStmt, s *scope, names []string) *selNode {
-	n := &selNode{op: "UNION", all: sel.All}
+	n := &selNode{op: "UNION", all: sel.All, working: true}
 	mk := func() *scope {
 		return &scope{az: az, parent: &scope{az: az, parent: s.parent, ctes: s.ctes, forward: s}}
 	}
@@ -265,7 +265,7 @@ func (az *analyzer) recursiveCTE(entry *cteEntry, sel *pg_query.SelectStmt, s *s
 	}
 	for _, c := range entry.cols {
 		// The working table's numerics are as wide as DuckDB makes the union.
-		c.e.origin = nil
+		c.e.origin, c.e.node = nil, nil
 	}
 	rs := leg()
 	rs.parent.ctes = append(append([]*cteEntry(nil), rs.parent.ctes...), entry)
