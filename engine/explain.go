@@ -111,12 +111,16 @@ func (s *session) explainSources(ctx context.Context, ex *explained, q *pgsql.Qu
 	}
 	defer r.release()
 	for _, sc := range r.scans {
-		ex.lines = append(ex.lines,
-			fmt.Sprintf("  ->  Iceberg Scan on %s", sc.name),
-			fmt.Sprintf("        Files: considered=%d opened=%d", sc.considered, sc.opens),
-			fmt.Sprintf("        Bytes: %d", sc.bytes),
-			fmt.Sprintf("        Rows: live=%d suppressed=%d", sc.rows, sc.suppressed))
-		plans = append(plans, map[string]any{"Node Type": "Iceberg Scan", "Relation Name": sc.name, "Files Considered": sc.considered, "Files Opened": sc.opens, "Bytes": sc.bytes, "Live Rows": sc.rows, "Suppressed Rows": sc.suppressed})
+		files := fmt.Sprintf("        Files: considered=%d opened=%d", sc.considered, sc.opens)
+		node := map[string]any{"Node Type": "Iceberg Scan", "Relation Name": sc.name, "Files Considered": sc.considered, "Files Opened": sc.opens}
+		if sc.index > 0 {
+			node["Node Type"], node["Found Rows"] = "Index Scan", sc.rows
+			ex.lines = append(ex.lines, "  ->  Index Scan using "+sc.use.Relation.Constraint+" on "+sc.name, files, fmt.Sprintf("        Rows: found=%d", sc.rows))
+		} else {
+			node["Bytes"], node["Live Rows"], node["Suppressed Rows"] = sc.bytes, sc.rows, sc.suppressed
+			ex.lines = append(ex.lines, "  ->  Iceberg Scan on "+sc.name, files, fmt.Sprintf("        Bytes: %d", sc.bytes), fmt.Sprintf("        Rows: live=%d suppressed=%d", sc.rows, sc.suppressed))
+		}
+		ex.lines, plans = append(ex.lines, sc.join.explain(node)...), append(plans, node)
 	}
 	for _, use := range q.Relations {
 		if use.Func != nil && use.Func.Name != "table_at" {

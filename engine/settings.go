@@ -109,6 +109,7 @@ var settings = []setting{
 	stringSetting("session_replication_role", "origin", "Sets the session's behavior for triggers and rewrite rules."),
 	reported(internal(stringSetting("session_authorization", "", "Sets the session user name."))),
 	stringSetting("skade.branch", "", "Reads and writes the tables that have this branch on it."),
+	enumSetting("skade.key_joins", "auto", "Looks up the rows of a table that is joined by its key when they are few (auto), whenever it can (always), or never (off).", "auto", "always", "off"),
 	stringSetting("skade.as_of", "", "Reads every table as of this bound: seq:N, a snapshot, a timestamp or a tag."),
 	boolSetting("ssl", "off", "Enables SSL connections."),
 	reported(boolSetting("standard_conforming_strings", "on", "Causes '...' strings to treat backslashes literally.")),

@@ -53,6 +53,8 @@ type scanPlan struct {
 	index    int
 	use      *pgsql.RelUse
 	counters *liveset.ProbeCounters
+	// join says why a source that is joined by its key is read as it is.
+	join *joinPlan
 }
 
 // tableState is a table's files and bitmaps, and the schema that its rows are shown in.
@@ -87,21 +89,8 @@ func (s *session) openSources(ctx context.Context, q *pgsql.Query, args []value,
 	return r, s.openInto(ctx, r, q, args, rows, locked)
 }
 
-func (s *session) openInto(ctx context.Context, r *rendered, q *pgsql.Query, args []value, rows given, locked lockedRows) error {
-	items := make([]string, len(q.Relations))
-	for i, use := range q.Relations {
-		item, err := s.source(ctx, r, i, use, args, rows, locked[i])
-		if err != nil {
-			r.release()
-			return err
-		}
-		items[i] = item
-	}
-	r.sql = q.Render(func(i int, _ *pgsql.RelUse) string { return items[i] })
-	return nil
-}
-
-func (s *session) source(ctx context.Context, r *rendered, i int, use *pgsql.RelUse, args []value, rows given, only fileRows) (string, error) {
+// source opens source i: its rows are those in only, or those of keys, where these are given.
+func (s *session) source(ctx context.Context, r *rendered, i int, use *pgsql.RelUse, args []value, rows given, only fileRows, keys *joinKeys) (string, error) {
 	h, _ := use.Relation.Handle.(*handle)
 	switch use.Relation.Kind {
 	case pgsql.Rows:
@@ -120,7 +109,7 @@ func (s *session) source(ctx context.Context, r *rendered, i int, use *pgsql.Rel
 		return s.registerRows(r, use, src.Schema, src.N, opener(src), "k", spooledCast)
 	case pgsql.Table:
 		before := len(r.files)
-		item, err := s.tableItem(ctx, r, use, h.table, nil, args, only)
+		item, err := s.tableItem(ctx, r, use, h.table, nil, args, only, keys)
 		if use.Position {
 			if r.posFiles == nil {
 				r.posFiles = map[int][]string{}
@@ -130,13 +119,13 @@ func (s *session) source(ctx context.Context, r *rendered, i int, use *pgsql.Rel
 		return item, err
 	case pgsql.Function:
 		if use.Driver > 0 {
-			return s.drivenItem(ctx, r, use, h, args, rows[i])
+			return s.drivenItem(ctx, r, use, h, args, rows[i], keys)
 		}
 		vals, err := s.evaluate(ctx, use.Args, args)
 		if err != nil {
 			return "", err
 		}
-		return s.functionItem(ctx, r, use, h, vals, args)
+		return s.functionItem(ctx, r, use, h, vals, args, keys)
 	case pgsql.System:
 		return s.systemItem(ctx, r, use, h, args)
 	}
@@ -266,7 +255,7 @@ type pinnedState struct {
 }
 
 // tableItem makes the scan of a stored table: at nil, the transaction's state with its own writes.
-func (s *session) tableItem(ctx context.Context, r *rendered, use *pgsql.RelUse, ident table.Identifier, at *pinnedState, args []value, only fileRows) (string, error) {
+func (s *session) tableItem(ctx context.Context, r *rendered, use *pgsql.RelUse, ident table.Identifier, at *pinnedState, args []value, only fileRows, keys *joinKeys) (string, error) {
 	set, ref, sc, err := s.liveSet(ctx, ident, at)
 	if err != nil {
 		return "", err
@@ -278,10 +267,13 @@ func (s *session) tableItem(ctx context.Context, r *rendered, use *pgsql.RelUse,
 	}
 	st := &tableState{set, ref, sc}
 	item, ok := "", false
-	if only == nil {
-		item, ok, err = s.probedItem(ctx, r, use, st, args)
-	} else {
+	switch {
+	case only != nil:
 		item, ok, err = s.lockedItem(r, use, st, only)
+	default:
+		if item, ok, err = s.probedItem(ctx, r, use, st, args); !ok && err == nil && keys != nil {
+			item, ok, err = s.joinedItem(ctx, r, use, st, keys)
+		}
 	}
 	if ok || err != nil {
 		return item, err
@@ -317,7 +309,7 @@ func (s *session) tableItem(ctx context.Context, r *rendered, use *pgsql.RelUse,
 
 // scanFiles adds the files of a set that a query has to read: those in which a row may be that its simple predicates let through.
 func (s *session) scanFiles(ctx context.Context, r *rendered, use *pgsql.RelUse, scan *duck.Scan, ref liveset.Ref, set *liveset.Set, sc *iceberg.Schema, args []value, only fileRows) error {
-	plan := scanPlan{name: use.Relation.Schema + "." + use.Relation.Name}
+	plan := scanPlan{name: tableOf(use)}
 	keep := pruner(sc, use, s, args)
 	kept := fnv.New64a()
 	for lf := range set.Files() {

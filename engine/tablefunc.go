@@ -14,19 +14,18 @@ import (
 )
 
 // functionItem opens one call of a function, whose arguments are vals.
-func (s *session) functionItem(ctx context.Context, r *rendered, use *pgsql.RelUse, h *handle, vals []*sqlfuncs.Value, args []value) (string, error) {
+func (s *session) functionItem(ctx context.Context, r *rendered, use *pgsql.RelUse, h *handle, vals []*sqlfuncs.Value, args []value, keys *joinKeys) (string, error) {
 	if r.plan && h.function.Volatile {
 		return "(SELECT NULL)", nil
 	}
 	env := s.env(ctx)
 	s.noteReadOf(ctx, h)
 	if h.function.Name == sqlfuncs.TableAt {
-		st, err := sqlfuncs.TableStateAt(ctx, env, h.table, vals[1])
+		at, err := s.stateAt(ctx, h, vals[1])
 		if err != nil {
 			return "", err
 		}
-		at := &pinnedState{metadata: st.Metadata, snapshot: st.Snapshot, schema: h.shape.Table}
-		return s.tableItem(ctx, r, use, h.table, at, args, nil)
+		return s.tableItem(ctx, r, use, h.table, at, args, nil, keys)
 	}
 	rows, err := h.function.Open(ctx, env, h.shape, vals)
 	if err != nil {
@@ -41,6 +40,15 @@ func (s *session) functionItem(ctx context.Context, r *rendered, use *pgsql.RelU
 	return s.relationItem(r, use, rows.Schema, rows.N, opener(rows))
 }
 
+// stateAt is the state that a call of table_at names.
+func (s *session) stateAt(ctx context.Context, h *handle, bound *sqlfuncs.Value) (*pinnedState, error) {
+	st, err := sqlfuncs.TableStateAt(ctx, s.env(ctx), h.table, bound)
+	if err != nil {
+		return nil, err
+	}
+	return &pinnedState{metadata: st.Metadata, snapshot: st.Snapshot, schema: h.shape.Table}, nil
+}
+
 // maxCalls bounds the calls of one driven source: each of them is opened before the query runs.
 const maxCalls = 1000
 
@@ -48,7 +56,7 @@ const maxCalls = 1000
 const manyRows = 1 << 30
 
 // drivenItem opens one call for each row of the part that drives a function: the union of their rows, numbered when the source is.
-func (s *session) drivenItem(ctx context.Context, r *rendered, use *pgsql.RelUse, h *handle, args []value, driver *sqlfuncs.Rows) (string, error) {
+func (s *session) drivenItem(ctx context.Context, r *rendered, use *pgsql.RelUse, h *handle, args []value, driver *sqlfuncs.Rows, keys *joinKeys) (string, error) {
 	if driver == nil { // EXPLAIN: nothing ran
 		return "(SELECT NULL)", nil
 	}
@@ -71,7 +79,7 @@ func (s *session) drivenItem(ctx context.Context, r *rendered, use *pgsql.RelUse
 				return "", err
 			}
 		}
-		item, err := s.functionItem(ctx, r, &one, h, vals, args)
+		item, err := s.functionItem(ctx, r, &one, h, vals, args, keys)
 		if err != nil {
 			return "", err
 		}

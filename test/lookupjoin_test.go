@@ -32,13 +32,16 @@ func TestLookupOverColumns(t *testing.T) {
 
 	run(t, c, "CREATE TABLE two (a int, b int, PRIMARY KEY (a, b)); CREATE TABLE none (a int)")
 	for sql, code := range map[string]string{
-		"SELECT * FROM k, lookup('a', k.name) l":                      "42883",
-		"SELECT * FROM k, lookup('nope', k.ref) l":                    "42P01",
-		"SELECT * FROM k, lookup('skade.commits', k.ref) l":           "42809",
-		"SELECT * FROM k, lookup('two', k.ref) l":                     "0A000",
-		"SELECT * FROM k, lookup('none', k.ref) l":                    "42P10",
-		"SELECT * FROM k, lookup('a', k.nope) l":                      "42703",
-		"SELECT * FROM k, lookup('a', k.ref, key_columns => '{v}') l": "0A000",
+		"SELECT * FROM k, lookup('a', k.name) l":                              "42804",
+		"SELECT * FROM k, lookup('nope', k.ref) l":                            "42P01",
+		"SELECT * FROM k, lookup('skade.commits', k.ref) l":                   "42809",
+		"SELECT * FROM k, lookup('two', ROW(k.ref, 1, 2)) l":                  "42804",
+		"SELECT * FROM k, lookup_many('two', ARRAY[ROW(k.ref, 1), ROW(1)]) l": "42804",
+		"SELECT * FROM k, lookup('none', k.ref) l":                            "42P10",
+		"SELECT * FROM k, lookup('a', k.nope) l":                              "42703",
+		"SELECT * FROM k, lookup('a', k.ref, key_columns => '{v}') l":         "42804",
+		"SELECT * FROM k, lookup('a', k.ref, key_columns => '{x}') l":         "42703",
+		"SELECT * FROM k, lookup('a', k.ref, key_columns => k.name) l":        "0A000",
 	} {
 		require.Equal(t, code, sqlstate(t, c, sql).Code, sql)
 	}

@@ -346,18 +346,15 @@ func (o *keyOrigin) sql() string {
 			bare = bare && x.kind == kColumn
 		}
 	}
-	where := func() {
-		for i, c := range o.rel.conds {
-			b.WriteString([]string{" WHERE ", " AND "}[min(i, 1)])
-			c.write(&b)
-		}
-	}
 	list()
 	if o.rel == nil {
 		return b.String()
 	}
 	b.WriteString(" FROM " + o.rel.from())
-	where()
+	for i, c := range o.rel.conds {
+		b.WriteString([]string{" WHERE ", " AND "}[min(i, 1)])
+		c.write(&b)
+	}
 	if !bare { // where an outer join leaves the source out, its columns are NULL, and an expression over them need not be
 		b.WriteString(" UNION ALL ")
 		list()
@@ -368,7 +365,6 @@ func (o *keyOrigin) sql() string {
 			b.WriteString("CAST(NULL AS " + duckType(c.Type, c.Mod) + ") AS c" + strconv.Itoa(i+1))
 		}
 		b.WriteString(") AS " + o.rel.alias)
-		where()
 	}
 	return b.String()
 }
