@@ -75,8 +75,8 @@ func (az *analyzer) drivable(f *pg_query.FuncCall) bool {
 
 // drivingArgs are the arguments that a call may be driven by. A lookup over columns is a join (lookupJoin), of which only the point in time drives.
 func drivingArgs(f *pg_query.FuncCall) []*pg_query.Node {
-	named, _ := lookupCallArgs(f)
-	if key := named["key"]; key == nil || !mentionsColumn(key) {
+	named, many := lookupCallArgs(f)
+	if !overColumns(named["key"], many) {
 		return f.Args
 	}
 	if at := named["as_of"]; at != nil {

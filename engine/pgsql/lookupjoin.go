@@ -70,12 +70,22 @@ func lookupCallArgs(f *pg_query.FuncCall) (args map[string]*pg_query.Node, many 
 	return args, many
 }
 
+// overColumns says that a key holds columns. Of a subquery that gives lookup_many's keys the order is kept: its rows are the keys of one call.
+func overColumns(key *pg_query.Node, many bool) bool {
+	if key == nil || !many {
+		return key != nil && mentionsColumn(key)
+	}
+	var cols []*pg_query.ColumnRef
+	outerColumns(key, &cols)
+	return len(cols) > 0
+}
+
 // lookupJoin is a lookup whose key holds columns as a subquery; nil for another call.
 func (s *scope) lookupJoin(f *pg_query.FuncCall, alias *pg_query.Alias) *pg_query.RangeSubselect {
 	l := &lookupOver{s: s, f: f}
 	l.args, l.many = lookupCallArgs(f)
 	tbl, key := nameConst(l.args["tbl"]).GetSval(), l.args["key"]
-	if tbl == nil || key == nil || !mentionsColumn(key) {
+	if tbl == nil || !overColumns(key, l.many) {
 		return nil
 	}
 	schema, name, ok := splitName(tbl.Sval)
