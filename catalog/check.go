@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/puffin"
 	"github.com/apache/iceberg-go/table"
 	"github.com/rs/zerolog"
 
@@ -50,7 +52,8 @@ func Check(ctx context.Context, dir string, report func(Problem)) error {
 //   - the log: seqs without a gap (C2), timestamps that grow (C5), every entry of COMMITS and of the history in its record;
 //   - the newest values against the history and against the cut;
 //   - for every table each file that its metadata refers to: metadata files (the metadata log too), manifest lists,
-//     manifests, data files, delete files and statistics exist with the recorded size. Files of mounted tables are not looked at: their own
+//     manifests, data files, delete files and statistics exist with the recorded size, and a deletion vector is of the data
+//     file that its manifest says. Files of mounted tables are not looked at: their own
 //     catalog may remove them at any time.
 //
 // Commits go on meanwhile; a table that they drop or change is checked as of the cut. The error is a failure to look, not
@@ -85,6 +88,11 @@ type checker struct {
 	cut    *Cut
 	report func(Problem)
 	files  map[string]int64 // checked files and their sizes; -1 for a missing one
+	// puffin is the file whose deletion vectors were read last: those of a commit share one.
+	puffin struct {
+		path  string
+		blobs []puffin.BlobMetadata
+	}
 }
 
 func (k *checker) problem(path, format string, args ...any) {
@@ -304,7 +312,47 @@ func (k *checker) snapshot(t *TableState, s table.Snapshot) {
 			if e.DataFile().ContentType() != iceberg.EntryContentData {
 				kind = "delete file "
 			}
-			k.file(e.DataFile().FilePath(), e.DataFile().FileSizeBytes(), kind+what)
+			if k.file(e.DataFile().FilePath(), e.DataFile().FileSizeBytes(), kind+what) && e.DataFile().FileFormat() == iceberg.PuffinFile {
+				k.vector(e.DataFile(), path, what)
+			}
 		}
 	}
+}
+
+// vector compares a manifest's entry with what the deletion vector says of itself: one that names the wrong data file would let deleted rows live.
+func (k *checker) vector(d iceberg.DataFile, manifest, what string) {
+	path := storeio.PathOf(d.FilePath())
+	if k.puffin.path != path {
+		k.puffin.path, k.puffin.blobs = path, nil
+		f, err := k.c.fs.Open(path)
+		if err == nil {
+			var r *puffin.Reader
+			if r, err = puffin.NewReader(f); err == nil {
+				k.puffin.blobs = r.Blobs()
+			}
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			k.problem(path, "delete file %s: %s", what, err)
+		}
+	}
+	if k.puffin.blobs == nil {
+		return // said above
+	}
+	if d.ContentOffset() == nil || d.ContentSizeInBytes() == nil || d.ReferencedDataFile() == nil {
+		k.problem(manifest, "manifest %s: deletion vector in %s without a place or a data file", what, path)
+		return
+	}
+	for _, b := range k.puffin.blobs {
+		if b.Offset != *d.ContentOffset() {
+			continue
+		}
+		rows := strconv.FormatInt(d.Count(), 10)
+		if b.Length != *d.ContentSizeInBytes() || b.Properties["referenced-data-file"] != *d.ReferencedDataFile() || b.Properties["cardinality"] != rows {
+			k.problem(manifest, "manifest %s: deletion vector at %d of %s is recorded as %s rows of %s in %d bytes, and says itself: %s rows of %s in %d bytes", what,
+				b.Offset, path, rows, *d.ReferencedDataFile(), *d.ContentSizeInBytes(), b.Properties["cardinality"], b.Properties["referenced-data-file"], b.Length)
+		}
+		return
+	}
+	k.problem(manifest, "manifest %s: no deletion vector at %d of %s", what, *d.ContentOffset(), path)
 }
