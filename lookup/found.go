@@ -27,9 +27,10 @@ const (
 
 // Found are the rows of several keys, read as they are asked for. It belongs to one goroutine.
 type Found struct {
-	p    *Lookuper
-	keys [][]byte
-	hits []liveset.Hit
+	p      *Lookuper
+	keys   [][]byte // to be found one by one
+	probed [][]byte // those of hits
+	hits   []liveset.Hit
 }
 
 // FindMany finds the rows of several keys, encoded as for Find, different from one another. They come in the order of keys, as K3 says within a key.
@@ -38,7 +39,7 @@ func (p *Lookuper) FindMany(ctx context.Context, keys [][]byte) (*Found, error) 
 		return &Found{p: p, keys: keys}, nil
 	}
 	hits, err := p.probe(ctx, nil, keys, len(p.b.kinds))
-	return &Found{p: p, hits: hits}, err
+	return &Found{p: p, probed: keys, hits: hits}, err
 }
 
 // Next returns the next rows, nil after the last. The batch is the caller's to Release.
@@ -52,14 +53,18 @@ func (f *Found) Next(ctx context.Context) (arrow.RecordBatch, error) {
 		}
 		rec.Release()
 	}
-	if len(f.hits) == 0 {
-		return nil, nil
+	for len(f.hits) > 0 {
+		n := min(len(f.hits), foundRows)
+		b := f.p.b
+		_, rec, err := f.p.l.opts.Live.ReadVerified(ctx, b.ref, b.cols.Table, b.cols.KeyIDs, f.probed, f.hits[:n])
+		if err != nil {
+			return nil, fmt.Errorf("read found rows: %w", err)
+		}
+		f.hits = f.hits[n:]
+		if rec.NumRows() > 0 {
+			return rec, nil
+		}
+		rec.Release()
 	}
-	n := min(len(f.hits), foundRows)
-	rec, err := f.p.l.opts.Live.ReadHits(ctx, f.p.b.ref, f.p.b.cols.Table, liveset.MetaColumns{}, f.hits[:n])
-	if err != nil {
-		return nil, fmt.Errorf("read found rows: %w", err)
-	}
-	f.hits = f.hits[n:]
-	return rec, nil
+	return nil, nil
 }

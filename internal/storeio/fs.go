@@ -57,6 +57,7 @@ func NewFS(o Options) *FS {
 	f.roots.init(o.Home, o.Roots)
 	f.mu.fresh = map[string]struct{}{}
 	f.handles.init(o.HandleCache, &f.counters)
+	f.handles.hooks = o.Hooks
 	return f
 }
 
@@ -106,6 +107,9 @@ func (f *FS) ReadFile(name string) ([]byte, error) {
 	}
 	if data, ok := f.recent.get(p); ok {
 		return data, nil
+	}
+	if err := f.o.Hooks.read(p); err != nil {
+		return nil, err
 	}
 	data, err := os.ReadFile(p)
 	if err != nil {

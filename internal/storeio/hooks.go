@@ -22,13 +22,22 @@ const (
 	OpStored Op = "stored"
 )
 
-// Hooks see every operation that changes the disk; tests make them fail or record them. Both functions are called by many
+// Hooks see every operation that changes the disk, and reads; tests make them fail or record them. All functions are called by many
 // goroutines.
 type Hooks struct {
 	// Before runs ahead of an operation. Its error is returned and the operation does not happen.
 	Before func(op Op, path string) error
 	// After runs when an operation succeeded.
 	After func(op Op, path string)
+	// Read runs ahead of every read of a file of the disk; its error is the read's.
+	Read func(path string) error
+}
+
+func (h *Hooks) read(path string) error {
+	if h == nil || h.Read == nil {
+		return nil
+	}
+	return h.Read(path)
 }
 
 // Run calls do between Before and After. A nil Hooks only calls do.

@@ -76,6 +76,9 @@ func (r *rangeFile) Counted(opens *atomic.Int64) RangeFile {
 
 // with calls read with an open descriptor.
 func (r *rangeFile) with(read func(*os.File) error) error {
+	if err := r.h.cache.hooks.read(r.h.path); err != nil {
+		return err
+	}
 	opened, err := r.h.with(read)
 	if opened && r.opens != nil {
 		r.opens.Add(1)
@@ -284,6 +287,7 @@ func (h *handle) close() {
 type handleCache struct {
 	limit    int
 	counters *Counters
+	hooks    *Hooks
 	clock    atomic.Int64
 	mu       struct {
 		sync.Mutex

@@ -1,0 +1,173 @@
+package lookup_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nordisk/skade-pg/internal/keyindex"
+	"github.com/nordisk/skade-pg/internal/testkit"
+	"github.com/nordisk/skade-pg/lookup"
+)
+
+// keyShapes are keys by number, of types that an index keeps whole and of types that it keeps as fingerprints.
+var keyShapes = map[string]struct {
+	cols []string
+	key  func(i int) []any
+}{
+	"text":   {[]string{"a string"}, func(i int) []any { return []any{fmt.Sprintf("name-of-%09d", i*7919)} }},
+	"binary": {[]string{"a binary"}, func(i int) []any { return []any{[]byte{0, byte(i), 0, byte(i >> 8), 1}} }},
+	"uuid": {[]string{"a uuid"}, func(i int) []any {
+		return []any{uuid.NewSHA1(uuid.Nil, []byte(fmt.Sprint(i))).String()}
+	}},
+	"two longs":     {[]string{"a long", "b long"}, func(i int) []any { return []any{i % 13, i} }},
+	"wide longs":    {[]string{"a long", "b long"}, func(i int) []any { return []any{(i%13 - 6) << 59, i << 40} }},
+	"time and text": {[]string{"a timestamp", "b string"}, func(i int) []any { return []any{time.UnixMicro(int64(i%5) * 1e15), fmt.Sprint(i)} }},
+	"three":         {[]string{"a string", "b int", "c date"}, func(i int) []any { return []any{fmt.Sprint(i % 3), i % 7, time.Unix(int64(i)*86400, 0).UTC()} }},
+}
+
+// collide makes all fingerprints one of a few, until the test ends.
+func collide(t *testing.T) {
+	was := keyindex.Hash
+	keyindex.Hash = func(b []byte) uint64 { return was(b) & (7 << 40) << 20 }
+	t.Cleanup(func() { keyindex.Hash = was })
+}
+
+// TestExactKeys is K1 for every shape of key, with fingerprints as they are and with ones that nearly all collide: in files that are sorted by key and small,
+// whole keys and prefixes, one by one and many, with the key among the columns and without.
+func TestExactKeys(t *testing.T) {
+	for name, shape := range keyShapes {
+		for _, colliding := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, "/", colliding), func(t *testing.T) {
+				if colliding {
+					collide(t)
+				}
+				testExactKeys(t, shape.cols, shape.key, colliding, name != "two longs")
+			})
+		}
+	}
+}
+
+func testExactKeys(t *testing.T, cols []string, key func(int) []any, colliding, fingerprints bool) {
+	k := testkit.Open(t)
+	var names []string
+	for _, c := range cols {
+		names = append(names, c[:1])
+	}
+	sc := testkit.Columns(names, append(slices.Clone(cols), "v long")...)
+	ident := k.Table(t, "s.t", 2, sc)
+	model := map[int]int{}
+	rows := func(ids []int, salt int) (out [][]any) {
+		for _, i := range ids {
+			out = append(out, append(key(i), i+salt))
+			model[i] = i + salt
+		}
+		return out
+	}
+	var ids [3][]int
+	for i := range 300 {
+		ids[i%3] = append(ids[i%3], i)
+	}
+	k.Append(t, ident, testkit.Batch(sc, rows(ids[0], 0)...))
+	k.Append(t, ident, testkit.Batch(sc, rows(ids[1], 0)...))
+	upsert(t, k, ident, rows([]int{3, 4, 5, 100, 200, 1000}, 5000)...)
+	deleteKeys(t, k, ident, key(6), key(7))
+	delete(model, 6)
+	delete(model, 7)
+
+	l := lookup.New(lookup.Options{Live: k.Live})
+	for _, columns := range [][]string{nil, {"v"}} {
+		p := prepare(t, l, lookup.Target{Cut: k.Catalog.Cut(), Ident: ident, Columns: columns})
+		var many [][]any
+		var want []string
+		for i := range 310 {
+			many = append(many, key(i))
+			rec, err := p.Lookup(ctx, testkit.ArrowBatch(p.Columns().Key, key(i)))
+			require.NoError(t, err)
+			got := lastColumn(rec)
+			if v, ok := model[i]; ok {
+				require.Equal(t, []int64{int64(v)}, got, "key %d", i)
+				want = append(want, fmt.Sprint(i, "=", v))
+			} else {
+				require.Empty(t, got, "key %d", i)
+			}
+		}
+		rec, err := p.LookupMany(ctx, testkit.ArrowBatch(p.Columns().Key, many...))
+		require.NoError(t, err)
+		var got []string
+		for r := range int(rec.NumRows()) {
+			n := int(rec.NumCols())
+			got = append(got, fmt.Sprint(rec.Column(n-1).(*array.Int64).Value(r), "=", rec.Column(n-2).(*array.Int64).Value(r)))
+		}
+		require.Equal(t, want, got)
+		requireFound(t, p, many, want)
+		requirePrefixes(t, p, key, model)
+	}
+	if n := k.Live.ProbeCounts(); fingerprints && colliding {
+		require.Greater(t, n.Needless, n.Keys/4, "fingerprints collide")
+	} else {
+		require.Less(t, n.Needless, n.Keys/100)
+	}
+}
+
+// requireFound is LookupMany's answer through FindMany, whose keys come encoded.
+func requireFound(t *testing.T, p *lookup.Lookuper, many [][]any, want []string) {
+	rec := testkit.ArrowBatch(p.Columns().Key, many...)
+	cols := make([]int, rec.NumCols())
+	for i := range cols {
+		cols[i] = i
+	}
+	enc, err := keyindex.NewEncoder(rec, cols)
+	require.NoError(t, err)
+	keys := make([][]byte, rec.NumRows())
+	for i := range keys {
+		keys[i], err = enc.Append(nil, i)
+		require.NoError(t, err)
+	}
+	found, err := p.FindMany(ctx, keys)
+	require.NoError(t, err)
+	n := 0
+	for {
+		rec, err := found.Next(ctx)
+		require.NoError(t, err)
+		if rec == nil {
+			break
+		}
+		for _, v := range lastColumn(rec) {
+			require.True(t, strings.HasSuffix(want[n], fmt.Sprint("=", v)), "%s: %d", want[n], v)
+			n++
+		}
+	}
+	require.Equal(t, len(want), n)
+}
+
+// lastColumn is the last column of rows, which are released.
+func lastColumn(rec arrow.RecordBatch) []int64 {
+	defer rec.Release()
+	return slices.Clone(rec.Column(int(rec.NumCols()) - 1).(*array.Int64).Int64Values())
+}
+
+// requirePrefixes looks up what the leading columns of some keys have.
+func requirePrefixes(t *testing.T, p *lookup.Lookuper, key func(int) []any, model map[int]int) {
+	for n := 1; n < len(key(0)); n++ {
+		for _, i := range []int{0, 6, 100, 1000, 305} {
+			var want []int64
+			for j, v := range model {
+				if fmt.Sprint(key(j)[:n]) == fmt.Sprint(key(i)[:n]) {
+					want = append(want, int64(v))
+				}
+			}
+			fields := p.Columns().Key.Fields()[:n]
+			rec, err := p.Lookup(ctx, testkit.ArrowBatch(arrow.NewSchema(fields, nil), key(i)[:n]))
+			require.NoError(t, err)
+			require.ElementsMatch(t, want, lastColumn(rec))
+		}
+	}
+}
