@@ -138,8 +138,30 @@ rows:
 	return out, true, nil
 }
 
+var allSingle = [8]bool{true, true, true, true, true, true, true, true}
+
+// one is the key when every column of it has one value; else nil.
+func (b *keyBinder) one() []byte {
+	if len(b.parts) > len(b.vals) {
+		return nil
+	}
+	for i := range b.parts {
+		if len(b.vals[i]) != 1 {
+			return nil
+		}
+	}
+	key := b.vals[0][0]
+	for i := 1; i < len(b.parts); i++ {
+		key = append(key, b.vals[i][0]...)
+	}
+	return key
+}
+
 // build multiplies the values of the leading columns.
 func (b *keyBinder) build(tuples *pgsql.Predicate) (keySet, error) {
+	if one := b.one(); one != nil && tuples == nil {
+		return keySet{keys: [][]byte{one}, parts: len(b.parts), single: allSingle[:len(b.parts)]}, nil
+	}
 	set := keySet{keys: [][]byte{nil}}
 	base := []map[int][]byte{nil}
 	if tuples != nil {

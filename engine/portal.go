@@ -134,6 +134,9 @@ func (p *streamPortal) execute(ctx context.Context, w pgwire.Writer, maxRows int
 			return "", false, err
 		}
 		p.src = src
+		if p.buf == nil {
+			p.buf, p.s.rowBuf = p.s.rowBuf, nil
+		}
 	}
 	var n int64
 	for !p.done && (maxRows <= 0 || n < maxRows) {
@@ -178,8 +181,14 @@ func (p *streamPortal) free() {
 		p.src.close()
 		p.src = nil
 	}
+	if cap(p.buf) <= maxRowBuf && p.buf != nil {
+		p.s.rowBuf = p.buf
+	}
 	p.buf = nil
 }
+
+// maxRowBuf is the largest buffer for rows that a session keeps for its next statement.
+const maxRowBuf = 1 << 10
 
 func (p *streamPortal) Close() {
 	p.done = true

@@ -14,22 +14,20 @@ import (
 type queryPortal struct {
 	s      *session
 	b      binding
-	stream *streamPortal
+	stream streamPortal // from the first Execute on
 }
 
 func (p *queryPortal) Columns() []pgwire.Column { return p.b.cols }
 
 func (p *queryPortal) Execute(ctx context.Context, w pgwire.Writer, maxRows int64) (string, bool, error) {
-	if p.stream == nil {
-		p.stream = &streamPortal{s: p.s, cols: p.b.cols, tag: selectTag, open: p.open}
+	if p.stream.s == nil {
+		p.stream = streamPortal{s: p.s, cols: p.b.cols, tag: selectTag, open: p.open}
 	}
 	return p.stream.Execute(ctx, w, maxRows)
 }
 
 func (p *queryPortal) Close() {
-	if p.stream != nil {
-		p.stream.Close()
-	}
+	p.stream.Close()
 }
 
 func (p *queryPortal) open(ctx context.Context, w pgwire.Writer) (src rowSource, err error) {
@@ -233,4 +231,12 @@ func isReg(oid uint32) bool {
 	return false
 }
 
-func selectTag(n int64) string { return "SELECT " + itoa(n) }
+func selectTag(n int64) string {
+	switch n {
+	case 0:
+		return "SELECT 0"
+	case 1:
+		return "SELECT 1"
+	}
+	return "SELECT " + itoa(n)
+}

@@ -53,6 +53,8 @@ type session struct {
 	// frozen is what the running statement reads instead of the transaction's state; nil most of the time.
 	frozen snapshot
 	act    activity
+	// rowBuf is the buffer in which the last portal made its rows, for the next one to use; nil while one does.
+	rowBuf []byte
 	// prog is the progress of the running statement; nil for one that tells none.
 	prog atomic.Pointer[progress]
 	// pinned is what the open transaction reads, for whoever removes old snapshots meanwhile.

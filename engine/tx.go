@@ -29,7 +29,8 @@ type txn struct {
 	savepoints []savepoint
 	notifies   []notification
 	listens    []listenOp
-	portals    map[pgwire.Portal]struct{}
+	portals    []pgwire.Portal
+	onePortal  [1]pgwire.Portal // what portals is made of in most transactions
 	wrote      bool
 	// guards are what completes and checks the rows of the tables that the transaction opened.
 	guards map[*warehouse.TxTable]tableGuard
@@ -76,9 +77,9 @@ func (s *session) openTx(explicit bool) *txn {
 
 func (t *txn) addPortal(p pgwire.Portal) {
 	if t.portals == nil {
-		t.portals = map[pgwire.Portal]struct{}{}
+		t.portals = t.onePortal[:0]
 	}
-	t.portals[p] = struct{}{}
+	t.portals = append(t.portals, p)
 }
 
 // statement starts a statement: READ COMMITTED takes a new cut.
@@ -243,7 +244,7 @@ func (s *session) commit(ctx context.Context, t *txn) error {
 
 // closePortals closes the transaction's portals and the cursors that still belong to it.
 func (s *session) closePortals() {
-	for p := range s.tx.portals {
+	for _, p := range s.tx.portals {
 		p.Close()
 	}
 	for name, c := range s.cursors {

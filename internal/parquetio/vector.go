@@ -153,15 +153,24 @@ func (v *vector) appendInt96(x parquet.Int96) {
 
 // array is the finished column; the vector must not be used afterwards.
 func (v *vector) array(dt arrow.DataType) arrow.Array {
-	var valid *memory.Buffer
+	// One allocation for all buffers: a lookup makes arrays of one row.
+	b := &struct {
+		bufs [3]memory.Buffer
+		list [3]*memory.Buffer
+	}{}
 	if v.nulls > 0 {
-		valid = memory.NewBufferBytes(v.valid)
+		b.list[0] = &b.bufs[0]
+		b.list[0].Reset(v.valid)
 	}
-	bufs := []*memory.Buffer{valid, memory.NewBufferBytes(v.data)}
+	n := 1
 	if v.conv.lay == layBytes {
-		bufs = []*memory.Buffer{valid, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(v.offsets)), memory.NewBufferBytes(v.data)}
+		b.list[n] = &b.bufs[n]
+		b.list[n].Reset(arrow.Int32Traits.CastToBytes(v.offsets))
+		n++
 	}
-	d := array.NewData(dt, v.n, bufs, nil, v.nulls, 0)
+	b.list[n] = &b.bufs[n]
+	b.list[n].Reset(v.data)
+	d := array.NewData(dt, v.n, b.list[:n+1], nil, v.nulls, 0)
 	defer d.Release()
 	return array.MakeFromData(d)
 }
