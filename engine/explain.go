@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgerr"
+	"github.com/nordisk/skade-pg/liveset"
 	"github.com/nordisk/skade-pg/pgwire"
 )
 
@@ -57,15 +57,16 @@ func (s *session) planOf(ctx context.Context, b binding, u *pgsql.Explain, w pgw
 	ex := &explained{tree: map[string]any{}}
 	start := time.Now()
 	root := map[string]any{"Node Type": nodeName(q)}
-	if k := q.Keyed; k != nil {
-		root["Node Type"] = "Key Lookup"
-		root["Relation Name"] = q.Relations[k.Rel].Relation.Name
-		ex.lines = append(ex.lines, fmt.Sprintf("Key Lookup on %s.%s", q.Relations[k.Rel].Relation.Schema, q.Relations[k.Rel].Relation.Name))
+	sc, err := s.explainProbe(ctx, binding{p: in, args: b.args})
+	if err != nil {
+		return nil, err
+	}
+	if sc != nil {
+		ex.lines, root = s.explainScan(sc, "", b.args)
 	} else if d := q.Lookup; d != nil {
-		name := strings.Join(q.Relations[d.Rel].Relation.Handle.(*handle).shape.Ident, ".")
-		root["Node Type"] = "Key Lookup"
-		root["Relation Name"] = name
-		ex.lines = append(ex.lines, "Key Lookup on "+name)
+		if ex.lines, root, err = s.explainLookup(ctx, q.Relations[d.Rel], b.args); err != nil {
+			return nil, err
+		}
 	} else {
 		ex.lines = append(ex.lines, nodeName(q))
 		var plans []map[string]any
@@ -89,13 +90,15 @@ func (s *session) planOf(ctx context.Context, b binding, u *pgsql.Explain, w pgw
 		return ex, nil
 	}
 	start = time.Now()
-	n, err := s.runForExplain(ctx, binding{p: in, args: b.args, cols: in.cols}, w)
+	counters := &liveset.ProbeCounters{}
+	n, err := s.runForExplain(liveset.WithProbeCounters(ctx, counters), binding{p: in, args: b.args, cols: in.cols}, w)
 	if err != nil {
 		return nil, err
 	}
 	took := time.Since(start)
 	ex.lines = append(ex.lines, fmt.Sprintf("Rows Returned: %d", n))
 	root["Actual Rows"] = n
+	ex.probes(root, counters.Counts())
 	if u.Timing || u.Summary {
 		ex.lines = append(ex.lines, fmt.Sprintf("Planning Time: %.3f ms", planned.Seconds()*1000), fmt.Sprintf("Execution Time: %.3f ms", took.Seconds()*1000))
 		ex.tree["Planning Time"], ex.tree["Execution Time"] = float64(planned.Microseconds())/1000, float64(took.Microseconds())/1000
@@ -111,16 +114,9 @@ func (s *session) explainSources(ctx context.Context, ex *explained, q *pgsql.Qu
 	}
 	defer r.release()
 	for _, sc := range r.scans {
-		files := fmt.Sprintf("        Files: considered=%d opened=%d", sc.considered, sc.opens)
-		node := map[string]any{"Node Type": "Iceberg Scan", "Relation Name": sc.name, "Files Considered": sc.considered, "Files Opened": sc.opens}
-		if sc.index > 0 {
-			node["Node Type"], node["Found Rows"] = "Index Scan", sc.rows
-			ex.lines = append(ex.lines, "  ->  Index Scan using "+sc.use.Relation.Constraint+" on "+sc.name, files, fmt.Sprintf("        Rows: found=%d", sc.rows))
-		} else {
-			node["Bytes"], node["Live Rows"], node["Suppressed Rows"] = sc.bytes, sc.rows, sc.suppressed
-			ex.lines = append(ex.lines, "  ->  Iceberg Scan on "+sc.name, files, fmt.Sprintf("        Bytes: %d", sc.bytes), fmt.Sprintf("        Rows: live=%d suppressed=%d", sc.rows, sc.suppressed))
-		}
-		ex.lines, plans = append(ex.lines, sc.join.explain(node)...), append(plans, node)
+		lines, node := s.explainScan(&sc, "  ->  ", args)
+		lines = append(lines, sc.join.explain(node)...)
+		ex.lines, plans = append(ex.lines, lines...), append(plans, node)
 	}
 	for _, use := range q.Relations {
 		if use.Func != nil && use.Func.Name != "table_at" {
@@ -185,27 +181,4 @@ func (s *session) runForExplain(ctx context.Context, b binding, w pgwire.Writer)
 			return rows, nil
 		}
 	}
-}
-
-// explainFunction shows what a call would read.
-func (s *session) explainFunction(ctx context.Context, use *pgsql.RelUse, args []value) ([]string, map[string]any, error) {
-	node := map[string]any{"Node Type": "Function Scan", "Function Name": use.Func.Name}
-	h := use.Relation.Handle.(*handle)
-	if h.function.Plan == nil || use.Driver > 0 { // nothing ran that tells what a driven call is about
-		return nil, node, nil
-	}
-	vals, err := s.evaluate(ctx, use.Args, args)
-	if err != nil {
-		return nil, nil, err
-	}
-	facts, err := h.function.Plan(ctx, s.env(ctx), h.shape, vals)
-	if err != nil {
-		return nil, nil, err
-	}
-	var lines []string
-	for _, f := range facts {
-		lines = append(lines, "        "+f.Name+": "+strings.TrimSpace(fmt.Sprint(f.Value)))
-		node[f.Name] = f.Value
-	}
-	return lines, node, nil
 }

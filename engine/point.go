@@ -25,39 +25,51 @@ type pointPlan struct {
 	parts []keyPart
 }
 
-// maxKeyed bounds the keys of a statement that probes alone answer.
-const maxKeyed = 1 << 20
+// keyedRun is a keyed SELECT that probes answer.
+type keyedRun struct {
+	*pointPlan
+	keys [][]byte
+	// skip and most are OFFSET and LIMIT, -1 without.
+	skip, most int64
+}
 
-// keyedSelect answers SELECT … WHERE key = …, IN (…) or = ANY(…) from the key index. ok is false when the query must go the long way.
-func (s *session) keyedSelect(ctx context.Context, b binding, k *pgsql.KeyedSelect) (rowSource, bool, error) {
+// planKeyed plans SELECT … WHERE key = …, IN (…) or = ANY(…); nil when the query must go the long way.
+func (s *session) planKeyed(ctx context.Context, b binding, k *pgsql.KeyedSelect) (*keyedRun, error) {
 	use := b.p.query.Relations[k.Rel]
 	plan, err := s.pointPlan(ctx, b, k, use)
 	if err != nil || plan == nil {
-		return nil, false, err
+		return nil, err
 	}
-	keys, err := s.keysOf(ctx, plan.parts, use, b.args, maxKeyed)
-	if err != nil || keys.parts != len(plan.parts) {
-		return nil, false, err
+	keys, err := s.keysOf(ctx, plan.parts, use, b.args, probeLimit(plan.look.Rows()))
+	if err != nil || keys.parts != len(plan.parts) || len(keys.keys) > 1 && !keys.ordered(k, plan.parts) {
+		return nil, err
 	}
-	skip, most, ok, err := s.limits(ctx, b, k)
+	run := &keyedRun{pointPlan: plan, keys: keys.keys}
+	ok, err := s.limits(ctx, b, k, run)
 	if err != nil || !ok {
+		return nil, err
+	}
+	return run, nil
+}
+
+// keyedSelect answers a keyed SELECT from the key index. ok is false when the query must go the long way.
+func (s *session) keyedSelect(ctx context.Context, b binding, k *pgsql.KeyedSelect) (rowSource, bool, error) {
+	run, err := s.planKeyed(ctx, b, k)
+	if err != nil || run == nil {
 		return nil, false, err
 	}
-	if len(keys.keys) == 0 || most == 0 {
+	if len(run.keys) == 0 || run.most == 0 {
 		return noRows{}, true, nil
 	}
 	out, err := s.keyedOutputs(ctx, b, k)
 	if err != nil {
 		return nil, false, err
 	}
-	if len(keys.keys) > 1 {
-		if !keys.ordered(k, plan.parts) {
-			return nil, false, nil
-		}
-		found, err := plan.look.FindMany(ctx, keys.keys)
-		return &foundRows{next: found.Next, out: out, skip: skip, left: most}, err == nil, err
+	if len(run.keys) > 1 {
+		found, err := run.look.FindMany(ctx, run.keys)
+		return &foundRows{next: found.Next, out: out, skip: run.skip, left: run.most}, err == nil, err
 	}
-	rec, err := plan.look.Find(ctx, keys.keys[0])
+	rec, err := run.look.Find(ctx, run.keys[0])
 	if err != nil {
 		return nil, false, err
 	}
@@ -68,8 +80,8 @@ func (s *session) keyedSelect(ctx context.Context, b binding, k *pgsql.KeyedSele
 	case rec.NumRows() > 1 && k.Unordered: // a key that its table's other writers did not keep unique
 		rec.Release()
 		return nil, false, nil
-	case skip > 0 || most > 0:
-		return &foundRows{next: once(rec), out: out, skip: skip, left: most}, true, nil
+	case run.skip > 0 || run.most > 0:
+		return &foundRows{next: once(rec), out: out, skip: run.skip, left: run.most}, true, nil
 	}
 	src, err := out.rows(rec)
 	return src, err == nil, err
@@ -108,28 +120,28 @@ func (set *keySet) ordered(k *pgsql.KeyedSelect, parts []keyPart) bool {
 	return true
 }
 
-// limits are OFFSET and LIMIT, -1 without; ok is false for values that the long way refuses.
-func (s *session) limits(ctx context.Context, b binding, k *pgsql.KeyedSelect) (skip, most int64, ok bool, err error) {
-	most = -1
+// limits reads OFFSET and LIMIT; false for values that the long way refuses.
+func (s *session) limits(ctx context.Context, b binding, k *pgsql.KeyedSelect, run *keyedRun) (ok bool, err error) {
+	run.most = -1
 	for _, l := range []struct {
 		arg *pgsql.Arg
 		to  *int64
-	}{{k.Offset, &skip}, {k.Limit, &most}} {
+	}{{k.Offset, &run.skip}, {k.Limit, &run.most}} {
 		if l.arg == nil {
 			continue
 		}
 		v, err := s.evaluateArg(ctx, l.arg, b.args)
 		if err != nil {
-			return 0, 0, false, err
+			return false, err
 		}
 		if v.Null {
 			continue
 		}
 		if *l.to, err = strconv.ParseInt(v.Text, 10, 64); err != nil || *l.to < 0 {
-			return 0, 0, false, nil
+			return false, nil
 		}
 	}
-	return skip, most, true, nil
+	return true, nil
 }
 
 // keptPointPlan is the plan of the statement's last execution, nil when the table may have another state now.

@@ -33,6 +33,9 @@ const (
 	readHits = 1024
 )
 
+// probeLimit is how many keys are probed rather than scanned for in a table of so many rows.
+func probeLimit(rows int64) int { return int(max(minProbedKeys, rows/probeRatio)) }
+
 // rowSlot is a relation whose rows change from one execution of a kept plan to the next.
 type rowSlot struct {
 	open atomic.Pointer[duck.RelationFunc]
@@ -72,11 +75,11 @@ func (s *session) probedItem(ctx context.Context, r *rendered, use *pgsql.RelUse
 		return "", false, nil
 	}
 	rows := st.set.Rows()
-	keys, err := s.keysOf(ctx, parts, use, args, int(max(minProbedKeys, rows/probeRatio)))
+	keys, err := s.keysOf(ctx, parts, use, args, probeLimit(rows))
 	if err != nil || keys.parts == 0 {
 		return "", false, err
 	}
-	plan := scanPlan{name: use.Relation.Schema + "." + use.Relation.Name, use: use, index: keys.parts, considered: st.set.NumFiles()}
+	plan := scanPlan{name: tableOf(use), use: use, index: keys.parts, considered: st.set.NumFiles()}
 	if r.plan {
 		plan.counters = &liveset.ProbeCounters{}
 		ctx = liveset.WithProbeCounters(ctx, plan.counters)
@@ -106,7 +109,7 @@ func (s *session) lockedItem(r *rendered, use *pgsql.RelUse, st *tableState, onl
 			}
 		}
 	}
-	plan := scanPlan{name: use.Relation.Schema + "." + use.Relation.Name, considered: st.set.NumFiles()}
+	plan := scanPlan{name: tableOf(use), considered: st.set.NumFiles()}
 	item, err = s.hitsItem(r, use, st, hits, plan)
 	return item, err == nil, err
 }

@@ -317,7 +317,7 @@ func (r *resolver) TableFunction(fn pgsql.EngineFunc, args []*pgsql.Arg) (*pgsql
 	if f.Name == sqlfuncs.TableAt {
 		if t, err := r.s.table(r.ctx, shape.Ident); err == nil {
 			if base := tableRelation(t); len(base.Columns) == len(rel.Columns) {
-				rel.Key = base.Key
+				rel.Key, rel.Constraint = base.Key, base.Constraint
 			}
 		}
 	}

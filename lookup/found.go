@@ -3,6 +3,7 @@ package lookup
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
@@ -12,6 +13,27 @@ import (
 
 // KeyTypes are the types in which the key's columns are encoded, in the order of Columns.Key.
 func (p *Lookuper) KeyTypes() []iceberg.Type { return p.b.keyTypes }
+
+// Rows is the number of the state's live rows.
+func (p *Lookuper) Rows() int64 { return p.set.Rows() }
+
+// Files is the number of the state's data files.
+func (p *Lookuper) Files() int { return p.set.NumFiles() }
+
+// Hits are the places of the rows of keys, encoded as for Find: what a probe finds before rows are read.
+func (p *Lookuper) Hits(ctx context.Context, keys [][]byte) ([]liveset.Hit, error) {
+	return p.probe(ctx, nil, keys, len(p.b.kinds))
+}
+
+// HitsOf is Hits for keys as LookupMany takes them.
+func (p *Lookuper) HitsOf(ctx context.Context, keys arrow.RecordBatch) ([]liveset.Hit, error) {
+	encoded, parts, err := p.encodeRows(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	encoded = slices.DeleteFunc(encoded, func(k []byte) bool { return k == nil })
+	return p.probe(ctx, nil, encoded, parts)
+}
 
 // Find is Get for a key that the caller has encoded with internal/keyindex, in KeyTypes.
 func (p *Lookuper) Find(ctx context.Context, key []byte) (arrow.RecordBatch, error) {

@@ -112,11 +112,16 @@ func newKeyBuilder(key *arrow.Schema, parts int) (*keyBuilder, error) {
 
 // keyHint names the columns of a key with their types.
 func keyHint(key *arrow.Schema) string {
+	return "The key is " + keyColumns(key) + "."
+}
+
+// keyColumns are a key's columns with their types: (id integer, line smallint).
+func keyColumns(key *arrow.Schema) string {
 	names := make([]string, key.NumFields())
 	for i, f := range key.Fields() {
 		names[i] = f.Name + " " + typeName(f.Type)
 	}
-	return "The key is (" + strings.Join(names, ", ") + ")."
+	return "(" + strings.Join(names, ", ") + ")"
 }
 
 // add takes one key of as many parts as the builder was made for. Errors: 42804, 22P02.

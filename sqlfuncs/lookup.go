@@ -22,6 +22,7 @@ var lookupFunc = &Function{
 	Doc:      "The live rows of a key, now or as of a bound.",
 	Describe: describeLookup,
 	Open:     openLookup,
+	Plan:     planLookup(func(key *Value) ([]*Value, error) { return []*Value{key}, nil }),
 }
 
 // lookupArgs are the arguments of lookup and lookup_many, by the name of the second.

@@ -41,6 +41,7 @@ var lookupMany = &Function{
 		return shape, nil
 	},
 	Open: openLookupMany,
+	Plan: planLookup(keyList),
 }
 
 func openLookupMany(ctx context.Context, env *Env, shape *Shape, args []*Value) (*Rows, error) {
@@ -112,32 +113,10 @@ func keyList(v *Value) ([]*Value, error) {
 
 // lookupKeys looks keys up whose first has the given place; nil when none can have rows.
 func lookupKeys(ctx context.Context, p *lookup.Lookuper, keys []*Value, first int64) (arrow.RecordBatch, error) {
-	var b *keyBuilder
-	var places []int64
-	for i, k := range keys {
-		parts := keyParts(p.Columns().Key, k)
-		if parts == nil {
-			continue
-		}
-		if b == nil {
-			var err error
-			if b, err = newKeyBuilder(p.Columns().Key, len(parts)); err != nil {
-				return nil, err
-			}
-			defer b.release()
-		}
-		if len(parts) != len(b.cols) {
-			return nil, pgerr.Newf(pgerr.DatatypeMismatch, "keys have %d and %d values", len(b.cols), len(parts)).WithHint("%s", keyHint(p.Columns().Key))
-		}
-		if err := b.add(parts); err != nil {
-			return nil, err
-		}
-		places = append(places, first+int64(i))
+	batch, places, err := keysBatch(p.Columns().Key, keys, first)
+	if err != nil || batch == nil {
+		return nil, err
 	}
-	if b == nil {
-		return nil, nil
-	}
-	batch := b.batch()
 	defer batch.Release()
 	rec, err := p.LookupMany(ctx, batch)
 	if err != nil {
@@ -154,4 +133,34 @@ func lookupKeys(ctx context.Context, p *lookup.Lookuper, keys []*Value, first in
 	col := ordinals.NewArray()
 	defer col.Release()
 	return array.NewRecordBatch(rec.Schema(), append(append([]arrow.Array(nil), rec.Columns()[:last]...), col), rec.NumRows()), nil
+}
+
+// keysBatch is keys as a batch, and the place of each; nil when none can have rows. The first key's place is first.
+func keysBatch(key *arrow.Schema, keys []*Value, first int64) (arrow.RecordBatch, []int64, error) {
+	var b *keyBuilder
+	var places []int64
+	for i, k := range keys {
+		parts := keyParts(key, k)
+		if parts == nil {
+			continue
+		}
+		if b == nil {
+			var err error
+			if b, err = newKeyBuilder(key, len(parts)); err != nil {
+				return nil, nil, err
+			}
+			defer b.release()
+		}
+		if len(parts) != len(b.cols) {
+			return nil, nil, pgerr.Newf(pgerr.DatatypeMismatch, "keys have %d and %d values", len(b.cols), len(parts)).WithHint("%s", keyHint(key))
+		}
+		if err := b.add(parts); err != nil {
+			return nil, nil, err
+		}
+		places = append(places, first+int64(i))
+	}
+	if b == nil {
+		return nil, nil, nil
+	}
+	return b.batch(), places, nil
 }

@@ -36,7 +36,7 @@ func TestLookupStraightAndThroughDuckDB(t *testing.T) {
 			require.ElementsMatch(t, binary(through), binary(straight), straight)
 		}
 	}
-	require.Equal(t, "Key Lookup on public.k", rows(t, c, "EXPLAIN SELECT * FROM lookup('k', ROW(1, 2))")[0][0])
+	require.Equal(t, "Index Scan using k_pkey on public.k", rows(t, c, "EXPLAIN SELECT * FROM lookup('k', ROW(1, 2))")[0][0])
 	require.Equal(t, [][]string{{"3"}, {"2"}}, rows(t, c, "SELECT line FROM lookup('k', 1, key_columns => ARRAY['id']) ORDER BY line DESC"))
 	// A transaction's own writes.
 	run(t, c, "BEGIN")

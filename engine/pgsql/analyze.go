@@ -72,6 +72,7 @@ type relEntry struct {
 	// joins are what its key is compared with, conds the conditions on its rows that it decides alone.
 	joins []pendingJoin
 	conds []*expr
+	ctes  []*cteEntry  // the WITH queries whose rows are its rows
 	depth int          // how many views it is inside of
 	lock  *pendingLock // the locking clause that the source is under
 }

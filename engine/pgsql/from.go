@@ -217,7 +217,7 @@ func (s *scope) cteItem(c *cteEntry, name string, colnames []string, v *pg_query
 	alias := s.az.alias()
 	it := &nsItem{name: name, relVisible: true, colsVisible: true, cols: derivedCols(alias, name, c.cols)}
 	s.renameColumns(it, colnames, v.Location)
-	return &fromItem{ns: []*nsItem{it}, locks: []*lockItem{{name: name, cte: c}}, write: func(b *strings.Builder) { b.WriteString(c.ident + " AS " + alias) }}
+	return &fromItem{ns: []*nsItem{it}, rels: c.rels, locks: []*lockItem{{name: name, cte: c}}, write: func(b *strings.Builder) { b.WriteString(c.ident + " AS " + alias) }}
 }
 
 // derivedCols are the columns of a subquery or CTE as seen through an alias: t5.c1, t5.c2 …

@@ -89,6 +89,9 @@ func joinBy(col, x *expr, rels []*relEntry) {
 	if o == nil || o.rel == nil || !slices.Contains(rels, o.rel) || !slices.Contains(o.rel.use.Relation.Key, o.col) || len(o.rel.joins) >= maxKeyJoins {
 		return
 	}
+	if len(o.rel.ctes) > 0 { // from outside of a WITH query, which others may read, too
+		return
+	}
 	if !joinable(o.rel.column(o.col).Type, x.typ) {
 		return
 	}

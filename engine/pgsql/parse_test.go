@@ -78,19 +78,24 @@ func TestAsOf(t *testing.T) {
 func TestPredicates(t *testing.T) {
 	f := newFixture()
 	for sql, want := range map[string]string{
-		"select 1 from t where a = 1 and c > $1 and b like 'x'":              "0 = 1;2 > $1",
-		"select 1 from t where 5 >= a and (a = 1 or c = 2)":                  "0 <= 5",
-		"select 1 from t where a in (1, 2) and b is not null":                "0 in 1,2;1 isnotnull ",
-		"select 1 from t where a = any($1)":                                  "0 any $1",
-		"select 1 from t where a between 1 and 3":                            "0 >= 1;0 <= 3",
-		"select 1 from (select a as x, c from t) s where x = 4":              "0 = 4",
-		"select 1 from (select a as x from t limit 1) s where x = 4":         "",
-		"select 1 from (select a, count(*) from t group by a) s where a = 4": "",
-		"select 1 from v where a = 4":                                        "0 < 4;0 = 4",
-		"select 1 from t left join u on u.a = t.a and t.c = 5":               "",
-		"select 1 from t left join u on u.a = t.a where t.c = 5":             "2 = 5",
-		"select 1 from t where not (a = 1)":                                  "",
-		"select 1 from t where b = 'x' and a = c":                            "1 = x",
+		"select 1 from t where a = 1 and c > $1 and b like 'x'":                                               "0 = 1;2 > $1",
+		"select 1 from t where 5 >= a and (a = 1 or c = 2)":                                                   "0 <= 5",
+		"select 1 from t where a in (1, 2) and b is not null":                                                 "0 in 1,2;1 isnotnull ",
+		"select 1 from t where a = any($1)":                                                                   "0 any $1",
+		"select 1 from t where a between 1 and 3":                                                             "0 >= 1;0 <= 3",
+		"select 1 from (select a as x, c from t) s where x = 4":                                               "0 = 4",
+		"select 1 from (select a as x from t limit 1) s where x = 4":                                          "",
+		"select 1 from (select a, count(*) from t group by a) s where a = 4":                                  "",
+		"select 1 from v where a = 4":                                                                         "0 < 4;0 = 4",
+		"select 1 from t left join u on u.a = t.a and t.c = 5":                                                "",
+		"select 1 from t left join u on u.a = t.a where t.c = 5":                                              "2 = 5",
+		"select 1 from t where not (a = 1)":                                                                   "",
+		"select 1 from t where b = 'x' and a = c":                                                             "1 = x",
+		"with w as (select a as x, c from t) select 1 from w where x = 4":                                     "0 = 4",
+		"with w as (select a as x, c from t), z as (select * from w where c = 1) select 1 from z where x = 4": "2 = 1;0 = 4",
+		"with w as (select a as x, c from t) select 1 from w, w y where w.x = 4":                              "",
+		"with w as (select a, random() from t) select 1 from w where a = 4":                                   "",
+		"with w as (select a from t limit 1) select 1 from w where a = 4":                                     "",
 	} {
 		q := analyzed(t, f, sql)
 		var got []string

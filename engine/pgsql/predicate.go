@@ -1,5 +1,7 @@
 package pgsql
 
+import "slices"
+
 // flipped mirrors an operator.
 var flipped = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -11,7 +13,7 @@ func (az *analyzer) pushPredicates(cond *expr, rels []*relEntry, s *scope) {
 		if len(c.or) > 0 {
 			for _, r := range rels {
 				if p, _ := keysOf(c, r); p.op != "" {
-					r.preds = append(r.preds, p)
+					r.push(p)
 				}
 			}
 		}
@@ -25,11 +27,21 @@ func (az *analyzer) pushPredicates(cond *expr, rels []*relEntry, s *scope) {
 					if p.op == "isnull" {
 						continue
 					}
-					r.preds = append(r.preds, p)
+					r.push(p)
 				}
 			}
 		}
 	}
+}
+
+func (r *relEntry) push(p pendingPred) {
+	p.ctes = slices.Clone(r.ctes)
+	r.preds = append(r.preds, p)
+}
+
+// holds reports a predicate that every reader of the source's rows is behind: a WITH query may have several.
+func (p pendingPred) holds(volatile bool) bool {
+	return !slices.ContainsFunc(p.ctes, func(c *cteEntry) bool { return c.used > 1 || volatile })
 }
 
 // pendingPred is a predicate whose values are still expressions.
@@ -40,6 +52,8 @@ type pendingPred struct {
 	// columns and rows are those of op keys
 	columns []int
 	rows    [][]*expr
+	// ctes are the WITH queries that the predicate was pushed into
+	ctes []*cteEntry
 }
 
 // predicateOf reads column op value, either way round.
@@ -84,7 +98,7 @@ func predicateOf(c *comparison) (*expr, pendingPred) {
 // settlePreds turns pending predicates into the ones that the caller sees.
 func (az *analyzer) settlePreds(r *relEntry) {
 	for _, p := range r.preds {
-		if az.volatile && p.computed() {
+		if az.volatile && p.computed() || !p.holds(az.volatile) {
 			continue // a value that may differ from row to row
 		}
 		out := Predicate{Column: p.column, Op: p.op, Values: az.settledArgs(p.values), Columns: p.columns}

@@ -72,6 +72,8 @@ type cteEntry struct {
 	silent bool
 	// rel is set for the results of driven calls.
 	rel *relEntry
+	// rels are the sources that its rows are rows of, filtered.
+	rels []*relEntry
 }
 
 // reference copies a column's expression for one mention of it.

@@ -44,7 +44,10 @@ func (az *analyzer) withClause(n *selNode, w *pg_query.WithClause, s *scope) {
 			sub := &scope{az: az, parent: &scope{az: az, parent: s.parent, ctes: s.ctes, forward: s}}
 			we.node = az.selectStmtIn(sel, sub, selectOptions{})
 		}
-		entry.cols = outputCols(we.node)
+		entry.cols, entry.rels = outputCols(we.node), we.node.originRels()
+		for _, r := range entry.rels {
+			r.ctes = append(r.ctes, entry)
+		}
 		az.nameCTE(entry, names, cte)
 		s.ctes = append(append([]*cteEntry(nil), s.ctes...), entry)
 		n.with = append(n.with, we)

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/nordisk/skade-pg/liveset"
 )
 
 // httpServer serves /healthz (the process lives), /readyz (it takes connections) and /metrics.
@@ -74,6 +76,29 @@ func metrics(s *Server) *prometheus.Registry {
 	counter("storage_creates_total", "Files made.", func() float64 { return float64(fs.Creates.Load()) })
 	counter("storage_written_bytes_total", "Bytes written to files.", func() float64 { return float64(fs.Written.Load()) })
 	counter("storage_fsyncs_total", "Files and directories synced.", func() float64 { return float64(fs.Fsyncs.Load()) })
+	probes := s.live.ProbeCounts
+	for _, c := range []struct {
+		name, help string
+		of         func(liveset.ProbeCounts) int64
+	}{
+		{"keys", "Keys probed.", func(n liveset.ProbeCounts) int64 { return n.Keys }},
+		{"cached_keys", "Keys answered by the row cache, without a probe.", func(n liveset.ProbeCounts) int64 { return n.CachedKeys }},
+		{"files", "Files that bounds and partitions could not rule out, counted once a probe.", func(n liveset.ProbeCounts) int64 { return n.Considered }},
+		{"probed_files", "Files whose key index was asked, counted once a probe.", func(n liveset.ProbeCounts) int64 { return n.Probed }},
+		{"filtered", "Pairs of a key and a file that a bloom filter ruled out.", func(n liveset.ProbeCounts) int64 { return n.Filtered }},
+		{"index_hits", "Rows that key indexes named.", func(n liveset.ProbeCounts) int64 { return n.IndexHits }},
+		{"suppressed_hits", "Rows that key indexes named and that are not live; they are not read.", func(n liveset.ProbeCounts) int64 { return n.Suppressed }},
+		{"needless_reads", "Rows that were read and had another key.", func(n liveset.ProbeCounts) int64 { return n.Needless }},
+		{"built_indexes", "Key indexes built from key columns.", func(n liveset.ProbeCounts) int64 { return n.Built }},
+		{"reads", "Range reads of lookups.", func(n liveset.ProbeCounts) int64 { return n.Reads }},
+		{"read_bytes", "Bytes read by lookups.", func(n liveset.ProbeCounts) int64 { return n.Bytes }},
+		{"opens", "Files opened by lookups.", func(n liveset.ProbeCounts) int64 { return n.Opens }},
+		{"pages", "Pages inflated by lookups.", func(n liveset.ProbeCounts) int64 { return n.Pages }},
+		{"decoded_values", "Values decoded by lookups, a column's row each.", func(n liveset.ProbeCounts) int64 { return n.Decoded }},
+		{"row_groups", "Row groups that lookups looked into.", func(n liveset.ProbeCounts) int64 { return n.Groups }},
+	} {
+		counter("lookup_"+c.name+"_total", c.help, func() float64 { return float64(c.of(probes())) })
+	}
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }

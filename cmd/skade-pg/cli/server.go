@@ -36,6 +36,7 @@ type Server struct {
 	warehouse    *warehouse.Warehouse
 	mounts       *mount.Manager
 	engine       *engine.Gateway
+	live         *liveset.Cache
 	wire         *pgwire.Server
 	http         *httpServer
 	listener     net.Listener
@@ -153,6 +154,7 @@ func (s *Server) fileSystem(home string) (*storeio.FS, error) {
 func (s *Server) wireLayers(ctx context.Context, dir string, memory, spill int64, heap heapShares, auth pgwire.Auth, tlsConfig *tls.Config) (err error) {
 	fs := s.catalog.FS()
 	live := liveset.NewCache(liveset.Options{FS: fs, Budget: heap.files, Home: dir, Logger: s.log})
+	s.live = live
 	temp := filepath.Join(dir, "tmp")
 	s.warehouse = warehouse.New(warehouse.Options{Catalog: s.catalog, Live: live, FS: fs, TempDir: temp, MemoryLimit: heap.write, Logger: s.log})
 	s.mounts = mount.NewManager(mount.Options{Catalog: s.catalog, FS: fs, Logger: s.log, Interval: s.cfg.MountInterval})

@@ -68,6 +68,8 @@ func TestHTTP(t *testing.T) {
 	require.Equal(t, 200, code)
 	require.Contains(t, body, "skade_commit_seq 2\n") // schema public, then one query string
 	require.Contains(t, body, "go_goroutines")
+	require.Contains(t, body, "skade_lookup_keys_total")
+	require.Contains(t, body, "skade_lookup_needless_reads_total 0\n")
 	s.ready.Store(false)
 	code, body = get("/readyz")
 	require.Equal(t, 503, code, body)

@@ -1,0 +1,60 @@
+package sqlfuncs
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nordisk/skade-pg/liveset"
+	"github.com/nordisk/skade-pg/lookup"
+)
+
+// planLookup says for EXPLAIN what a call of lookup or lookup_many finds, and what finding it reads. list gives the keys of its second argument.
+func planLookup(list func(*Value) ([]*Value, error)) func(context.Context, *Env, *Shape, []*Value) ([]Fact, error) {
+	return func(ctx context.Context, env *Env, shape *Shape, args []*Value) ([]Fact, error) {
+		target, err := lookupTarget(ctx, env, shape, args)
+		if err != nil {
+			return nil, err
+		}
+		p, err := env.Lookup.Prepare(ctx, target)
+		if err != nil {
+			return nil, err
+		}
+		keys, err := list(args[1])
+		if err != nil {
+			return nil, err
+		}
+		counters := &liveset.ProbeCounters{}
+		files, rows, err := hitsOfKeys(liveset.WithProbeCounters(ctx, counters), p, keys)
+		return []Fact{
+			{"Key", keyColumns(p.Columns().Key)},
+			{"Keys", len(keys)},
+			{"Files", fmt.Sprintf("considered=%d opened=%d", p.Files(), files)},
+			{"Bytes", counters.Counts().Bytes},
+			{"Rows", fmt.Sprintf("found=%d", rows)},
+		}, err
+	}
+}
+
+// hitsOfKeys counts the files and rows that keys are found in.
+func hitsOfKeys(ctx context.Context, p *lookup.Lookuper, keys []*Value) (files, rows int, err error) {
+	seen := map[*liveset.LiveFile]struct{}{}
+	for at := 0; at < len(keys); at += manyKeys {
+		batch, _, err := keysBatch(p.Columns().Key, keys[at:min(at+manyKeys, len(keys))], 0)
+		if err != nil {
+			return 0, 0, err
+		}
+		if batch == nil {
+			continue
+		}
+		hits, err := p.HitsOf(ctx, batch)
+		batch.Release()
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, h := range hits {
+			seen[h.File] = struct{}{}
+		}
+		rows += len(hits)
+	}
+	return len(seen), rows, nil
+}
