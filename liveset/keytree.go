@@ -76,9 +76,8 @@ func (p *prober) spanOf(f *File) *fileBounds {
 // find appends the files that may hold a key whose first column is part, in no order.
 func (t *keyTree) find(dst []*LiveFile, part []byte) []*LiveFile { return t.root.stab(dst, part) }
 
-// candidates are the files that may hold any of the keys, in file order; firsts are the keys' first columns.
-func (t *keyTree) candidates(firsts [][]byte) []*LiveFile {
-	var out []*LiveFile
+// candidates appends the files that may hold any of the keys, in file order, to an empty list; firsts are the keys' first columns.
+func (t *keyTree) candidates(out []*LiveFile, firsts [][]byte) []*LiveFile {
 	for _, part := range firsts {
 		out = t.find(out, part)
 	}
@@ -86,6 +85,9 @@ func (t *keyTree) candidates(firsts [][]byte) []*LiveFile {
 		out = append(out, f)
 		return true
 	})
+	if len(out) < 2 {
+		return out
+	}
 	slices.SortFunc(out, func(a, b *LiveFile) int { return strings.Compare(a.File.order, b.File.order) })
 	return slices.Compact(out)
 }

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"sort"
+	"sync"
 
 	"github.com/apache/iceberg-go"
 	"github.com/google/uuid"
@@ -56,6 +56,28 @@ type prober struct {
 	most    int  // when not 0, how many hits are wanted at most: errManyHits
 	loose   bool // hits by fingerprint are left to ReadVerified
 	leading bool // the fields lead a longer key
+
+	// What a call works with, kept from call to call.
+	order  []int
+	hashes []parquetio.KeyHash
+	files  []*LiveFile
+	firsts [][]byte
+}
+
+var probersPool = sync.Pool{New: func() any { return &prober{} }}
+
+// maxKeptKeys is up to how many keys a call's memory is kept.
+const maxKeptKeys = 1024
+
+// release gives p back. Nobody holds it, or what it worked with, any more.
+func (p *prober) release() {
+	if cap(p.order) > maxKeptKeys || cap(p.files) > maxKeptKeys {
+		return
+	}
+	clear(p.files)
+	clear(p.firsts)
+	*p = prober{order: p.order[:0], hashes: p.hashes[:0], files: p.files[:0], firsts: p.firsts[:0]}
+	probersPool.Put(p)
 }
 
 // maxProbers is how many (table, key) pairs are remembered.
@@ -73,16 +95,24 @@ func (c *Cache) prober(ref Ref, ids []int) (*prober, error) {
 	if len(ids) == 0 || len(ids) > len(proberKey{}.ids) {
 		return c.newProber(ref, ids)
 	}
-	k := proberKey{table: ref.UUID, schema: ref.Metadata.CurrentSchema().ID, schemas: len(ref.Metadata.Schemas()), n: len(ids)}
+	sc := ref.Metadata.CurrentSchema()
+	k := proberKey{table: ref.UUID, schema: sc.ID, n: len(ids)}
+	for _, id := range ids {
+		if _, ok := sc.FindFieldByID(id); !ok { // an older schema has it
+			k.schemas = len(ref.Metadata.Schemas())
+		}
+	}
 	copy(k.ids[:], ids)
 	c.probers.Lock()
 	p, ok := c.probers.m[k]
 	c.probers.Unlock()
 	if ok {
 		// The name mapping is the caller's: everything else is the same.
-		q := *p
-		q.ref = ref
-		return &q, nil
+		q := probersPool.Get().(*prober)
+		order, hashes, files, firsts := q.order, q.hashes, q.files, q.firsts
+		*q = *p
+		q.ref, q.order, q.hashes, q.files, q.firsts = ref, order, hashes, files, firsts
+		return q, nil
 	}
 	p, err := c.newProber(ref, ids)
 	if err != nil {
@@ -93,7 +123,7 @@ func (c *Cache) prober(ref Ref, ids []int) (*prober, error) {
 	if len(c.probers.m) >= maxProbers {
 		clear(c.probers.m)
 	}
-	kept := *p
+	kept := *p // p itself is the call's, and released after it
 	kept.ref = Ref{}
 	c.probers.m[k] = &kept
 	return p, nil
@@ -127,6 +157,7 @@ func (c *Cache) probe(ctx context.Context, dst []Hit, ref Ref, s *Set, ids []int
 	if err != nil {
 		return dst, err
 	}
+	defer p.release()
 	p.loose = !verified
 	return p.probe(ctx, dst, s, n, keys)
 }
@@ -140,20 +171,17 @@ func (p *prober) probe(ctx context.Context, dst []Hit, s *Set, n int, keys [][]b
 	defer p.n.done(c)
 	p.n.Keys = int64(len(keys))
 	start := len(dst)
-	var first [1]int
-	order := first[:]
-	if len(keys) > 1 {
-		order = sortedKeys(keys)
-	}
-	hashes := hashKeys(nil, p.cols[:n], keys)
-	for f := range p.filesFor(s, n, keys) {
+	p.order = sortedKeys(p.order[:0], keys)
+	p.hashes = hashKeys(p.hashes[:0], p.cols[:n], keys)
+	p.filesFor(s, n, keys)
+	for _, f := range p.files {
 		if f.File.mem != nil {
 			if dst, err = p.memHits(ctx, dst, f, n, keys); err != nil {
 				return dst, err
 			}
 			continue
 		}
-		if dst, err = p.file(ctx, dst, f, n, keys, hashes, order); err != nil {
+		if dst, err = p.file(ctx, dst, f, n, keys, p.hashes, p.order); err != nil {
 			return dst, err
 		}
 		if p.most > 0 && len(dst)-start > p.most {
@@ -173,28 +201,32 @@ func (p *prober) probe(ctx context.Context, dst []Hit, s *Set, n int, keys [][]b
 	return dst, nil
 }
 
-// filesFor yields, in file order, the files that may hold the keys, and perhaps others.
-func (p *prober) filesFor(s *Set, n int, keys [][]byte) iter.Seq[*LiveFile] {
+// filesFor makes p.files, in file order, the files that may hold the keys, and perhaps others.
+func (p *prober) filesFor(s *Set, n int, keys [][]byte) {
+	p.files = p.files[:0]
 	if len(keys) > keyTreeKeys || s.keyTrees == nil || s.NumFiles() < keyTreeFiles {
-		return s.Files()
+		for f := range s.Files() {
+			p.files = append(p.files, f)
+		}
+		return
 	}
-	var firsts [][]byte
 	var buf [8][]byte
 	for _, k := range keys {
 		if parts := keyindex.Split(buf[:0], p.cols[:n], k); len(parts) == n {
-			firsts = append(firsts, parts[0])
+			p.firsts = append(p.firsts, parts[0])
 		}
 	}
-	return slices.Values(s.keyTrees.of(p, s).candidates(firsts))
+	p.files = s.keyTrees.of(p, s).candidates(p.files, p.firsts)
 }
 
 // sortedKeys are the ordinals of keys in key order, so that a file's range of keys is found by binary search.
-func sortedKeys(keys [][]byte) []int {
-	order := make([]int, len(keys))
-	for i := range order {
-		order[i] = i
+func sortedKeys(order []int, keys [][]byte) []int {
+	for i := range keys {
+		order = append(order, i)
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return bytes.Compare(keys[a], keys[b]) })
+	if len(keys) > 1 {
+		slices.SortStableFunc(order, func(a, b int) int { return bytes.Compare(keys[a], keys[b]) })
+	}
 	return order
 }
 
@@ -250,7 +282,11 @@ func (p *prober) file(ctx context.Context, dst []Hit, f *LiveFile, n int, keys [
 		var err error
 		if !opened {
 			p.n.Considered++
-			if blooms, err = p.blooms(ctx, f.File); err != nil {
+			// An index at hand says more than filters do.
+			if m, ok := f.File.hot.index.get(p.sub); ok {
+				p.n.Probed++
+				ix = m.ix
+			} else if blooms, err = p.blooms(ctx, f.File); err != nil {
 				return dst, err
 			}
 			opened = true
@@ -323,12 +359,13 @@ func (p *prober) blooms(ctx context.Context, f *File) ([][]*parquetio.Bloom, err
 		if err != nil {
 			return nil, 0, err
 		}
-		out, size, any := make([][]*parquetio.Bloom, len(p.ids)), int64(64), false
-		for i, id := range p.ids {
-			if out[i], err = r.Blooms(ctx, id); err != nil {
-				return nil, 0, err
-			}
-			for _, b := range out[i] {
+		out, err := r.Blooms(ctx, p.ids...)
+		if err != nil {
+			return nil, 0, err
+		}
+		size, any := int64(64), false
+		for _, col := range out {
+			for _, b := range col {
 				any = true
 				size += b.Size()
 			}

@@ -20,6 +20,7 @@ func (c *Cache) ProbeAtMost(ctx context.Context, ref Ref, s *Set, keyIDs []int, 
 	if err != nil {
 		return nil, false, err
 	}
+	defer p.release()
 	p.most = most
 	if n > 0 && n < len(keyIDs) && p.certain(s, n, keys, int64(most)) > int64(most) {
 		return nil, false, nil
@@ -35,7 +36,9 @@ func (c *Cache) ProbeAtMost(ctx context.Context, ref Ref, s *Set, keyIDs []int, 
 func (p *prober) certain(s *Set, n int, keys [][]byte, most int64) int64 {
 	var rows int64
 	var buf [8][]byte
-	for f := range p.filesFor(s, n, keys) {
+	p.filesFor(s, n, keys)
+	defer func() { p.firsts = p.firsts[:0] }()
+	for _, f := range p.files {
 		if f.File.mem != nil {
 			continue
 		}

@@ -2,7 +2,6 @@ package liveset
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 
 	"github.com/nordisk/skade-pg/internal/parquetio"
@@ -99,30 +98,33 @@ func (c *Cache) CountCached(ctx context.Context, keys int64) {
 	ProbeCountersOf(ctx).Add(ProbeCounts{CachedKeys: keys})
 }
 
-// tally counts one call: its own counts and, through the context, those of the files it reads.
+// tally counts one call: its own counts and, as the context that files are read with, theirs.
 type tally struct {
+	context.Context
 	ProbeCounts
-	files  parquetio.Counters
-	parent context.Context
+	files parquetio.Counters
 }
 
-var tallies = sync.Pool{New: func() any { return &tally{} }}
+// Value finds the files' counters without another context around this one.
+func (t *tally) Value(key any) any {
+	if key == parquetio.CountersKey {
+		return &t.files
+	}
+	return t.Context.Value(key)
+}
 
-// tally returns a context to read with. The call must end with done.
+// newTally returns a context to read with. The call must end with done.
 func newTally(ctx context.Context) (context.Context, *tally) {
-	t := tallies.Get().(*tally)
-	t.parent = ctx
-	return parquetio.WithCounters(ctx, &t.files), t
+	t := &tally{Context: ctx}
+	return t, t
 }
 
 // done adds the counts to the totals and to whoever asked for them.
 func (t *tally) done(c *Cache) {
-	t.files.AddTo(parquetio.CountersOf(t.parent))
+	t.files.AddTo(parquetio.CountersOf(t.Context))
 	f := &t.files
 	t.Reads, t.Bytes, t.Opens = f.Reads.Load(), f.Bytes.Load(), f.Opens.Load()
 	t.Pages, t.Decoded, t.Groups = f.Pages.Load(), f.Rows.Load(), f.Groups.Load()
 	c.probed.Add(t.ProbeCounts)
-	ProbeCountersOf(t.parent).Add(t.ProbeCounts)
-	*t = tally{}
-	tallies.Put(t)
+	ProbeCountersOf(t.Context).Add(t.ProbeCounts)
 }

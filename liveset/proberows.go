@@ -33,6 +33,7 @@ func (c *Cache) ReadVerified(ctx context.Context, ref Ref, sc *iceberg.Schema, k
 	if err != nil {
 		return nil, nil, err
 	}
+	defer p.release()
 	u, err := p.union(sc)
 	if err != nil {
 		return nil, nil, err

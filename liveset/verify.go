@@ -116,6 +116,7 @@ func (p *prober) prefixHits(ctx context.Context, dst []Hit, f *LiveFile, ix *key
 		if err != nil {
 			return dst, err
 		}
+		defer sub.release()
 		sub.n, sub.leading = p.n, true
 		part, err := sub.index(ctx, f.File)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
@@ -12,6 +13,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/nordisk/skade-pg/internal/keyindex"
+	"github.com/nordisk/skade-pg/internal/storeio"
 )
 
 // Bloom is the bloom filter of one column in one row group. Safe for concurrent use.
@@ -71,31 +73,70 @@ func (b *Bloom) Size() int64 {
 	return b.f.Size() + 64
 }
 
-// Blooms reads the filters of the column with a field id, one per row group; nil when it has none. The caller keeps them.
-func (r *Reader) Blooms(ctx context.Context, id int) (out []*Bloom, err error) {
-	f := r.fieldByID(id, nil)
-	if f == nil || f.flat == nil || !r.hasIDs {
-		return nil, nil
+// Blooms reads the filters of the columns with the field ids: per column one a row group, nil when it has none. Filters that lie together, as our own do at a
+// file's end, come in one read. The caller keeps them.
+func (r *Reader) Blooms(ctx context.Context, ids ...int) (out [][]*Bloom, err error) {
+	out = make([][]*Bloom, len(ids))
+	if !r.hasIDs {
+		return out, nil
 	}
 	defer r.guard(&err)
-	pq, err := r.open(r.source(ctx))
+	s := r.source(ctx)
+	var fields []*fileField
+	for _, id := range ids {
+		f := r.fieldByID(id, nil)
+		if f != nil && f.flat == nil {
+			f = nil
+		}
+		fields = append(fields, f)
+	}
+	if err := r.prefetchBlooms(s, fields); err != nil {
+		return nil, r.damaged(err)
+	}
+	pq, err := r.open(s)
 	if err != nil {
 		return nil, r.damaged(err)
 	}
-	any := false
-	countersOf(ctx).Groups.Add(int64(len(r.groups)))
-	for g := range r.groups {
-		b, err := readBloom(pq, g, f.first, f.flat.PhysicalType())
-		if err != nil {
-			return nil, r.damaged(err)
+	for i, f := range fields {
+		for g := 0; f != nil && g < len(r.groups); g++ {
+			b, err := readBloom(pq, g, f.first, f.flat.PhysicalType())
+			if err != nil {
+				return nil, r.damaged(err)
+			}
+			out[i] = append(out[i], b)
 		}
-		any = any || !b.none
-		out = append(out, b)
-	}
-	if !any {
-		return nil, nil
+		if !slices.ContainsFunc(out[i], func(b *Bloom) bool { return !b.none }) {
+			out[i] = nil
+		}
 	}
 	return out, nil
+}
+
+// prefetchBlooms reads the filters whose length the footer says.
+func (r *Reader) prefetchBlooms(s *source, fields []*fileField) error {
+	var ranges []storeio.Range
+	for _, f := range fields {
+		for g := 0; f != nil && g < len(r.groups); g++ {
+			chunk, err := r.meta.RowGroup(g).ColumnChunk(f.first)
+			if err != nil {
+				return err
+			}
+			off, n := chunk.BloomFilterOffset(), int64(chunk.BloomFilterLength())
+			if off <= 0 {
+				continue
+			}
+			s.c.Groups.Add(1)
+			if n > 0 && off+n <= s.f.Size() {
+				ranges = append(ranges, storeio.Range{Off: off, Buf: make([]byte, n)})
+			}
+		}
+	}
+	if len(ranges) == 0 {
+		return nil
+	}
+	err := s.readRanges(ranges)
+	s.windows = ranges
+	return err
 }
 
 func readBloom(pq *file.Reader, g, leaf int, t parquet.Type) (*Bloom, error) {

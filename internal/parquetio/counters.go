@@ -32,6 +32,9 @@ func CountersOf(ctx context.Context) *Counters {
 
 type countersKey struct{}
 
+// CountersKey is the key of a context's counters, for contexts that carry them themselves.
+var CountersKey any = countersKey{}
+
 // WithCounters returns a context whose reads are counted in c.
 func WithCounters(ctx context.Context, c *Counters) context.Context {
 	return context.WithValue(ctx, countersKey{}, c)

@@ -110,8 +110,8 @@ func (r *Reader) dictOf(s *source, group, leaf int) (*dictionary, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, end := chunk.DictionaryPageOffset(), chunk.DataPageOffset()
-	if !chunk.HasDictionaryPage() || at <= 0 || end <= at || end > r.file.Size() {
+	at, end, ok := r.dictRange(group, leaf)
+	if !ok {
 		return nil, errEncoding
 	}
 	buf := make([]byte, end-at)
@@ -139,6 +139,16 @@ func (r *Reader) dictOf(s *source, group, leaf int) (*dictionary, error) {
 	r.groups[group].dicts[leaf] = d
 	r.mu.Unlock()
 	return d, nil
+}
+
+// dictRange is where a leaf's dictionary page lies.
+func (r *Reader) dictRange(group, leaf int) (at, end int64, ok bool) {
+	chunk, err := r.meta.RowGroup(group).ColumnChunk(leaf)
+	if err != nil || !chunk.HasDictionaryPage() {
+		return 0, 0, false
+	}
+	at, end = chunk.DictionaryPageOffset(), chunk.DataPageOffset()
+	return at, end, at > 0 && end > at && end <= r.file.Size()
 }
 
 // check verifies the sizes and cuts byte arrays.

@@ -454,8 +454,9 @@ func TestProbeReadsOnePage(t *testing.T) {
 	require.LessOrEqual(t, c.Reads.Load(), int64(3))
 	require.LessOrEqual(t, c.Bytes.Load(), int64(3*(16<<10)+3*256))
 	require.LessOrEqual(t, c.Rows.Load(), int64(3*782))
-	blooms, err := r.Blooms(t.Context(), 1)
+	all, err := r.Blooms(t.Context(), 1)
 	require.NoError(t, err)
+	blooms := all[0]
 	col := keyindex.Column{Kind: keyindex.KindLong}
 	hits := 0
 	for i := range 2000 {
@@ -515,8 +516,8 @@ func readEverything(t *testing.T, path string, sc *iceberg.Schema) {
 			rec.Release()
 		}
 	}
-	if b, err := r.Blooms(t.Context(), 1); err == nil && len(b) > 0 {
-		b[0].MayContain(HashKey(keyindex.AppendLong(nil, 1), keyindex.Column{Kind: keyindex.KindLong}))
+	if b, err := r.Blooms(t.Context(), 1); err == nil && len(b[0]) > 0 {
+		b[0][0].MayContain(HashKey(keyindex.AppendLong(nil, 1), keyindex.Column{Kind: keyindex.KindLong}))
 	}
 }
 

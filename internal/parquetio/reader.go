@@ -250,15 +250,18 @@ type source struct {
 	c   *Counters
 	at  int64
 
-	tail []byte // the end of the file, when it was read
+	// windows are parts of the file that were read ahead.
+	windows []storeio.Range
 }
 
 func (s *source) ReadAt(p []byte, off int64) (int, error) {
 	if err := s.ctx.Err(); err != nil {
 		return 0, err
 	}
-	if from := off - (s.f.Size() - int64(len(s.tail))); len(s.tail) > 0 && from >= 0 && from+int64(len(p)) <= int64(len(s.tail)) {
-		return copy(p, s.tail[from:]), nil
+	for _, w := range s.windows {
+		if from := off - w.Off; from >= 0 && from+int64(len(p)) <= int64(len(w.Buf)) {
+			return copy(p, w.Buf[from:]), nil
+		}
 	}
 	n, err := s.f.ReadAt(p, off)
 	s.c.Reads.Add(1)

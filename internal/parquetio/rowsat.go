@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"sync"
 
@@ -118,6 +119,9 @@ func (r *Reader) gatherGroup(s *source, p *plan, ga *gather, g int, positions []
 	s.c.Groups.Add(1)
 	start, keep := r.starts[g], r.pages != nil && len(positions) <= cachedReadRows
 	ga.reset()
+	if err := r.prefetchOffsets(s, p, g); err != nil {
+		return err
+	}
 	for _, i := range p.flat {
 		pages, err := r.pagesOf(s, g, p.cols[i].leaf)
 		if err != nil {
@@ -141,9 +145,15 @@ func (r *Reader) gatherGroup(s *source, p *plan, ga *gather, g int, positions []
 		}
 		ga.ends = append(ga.ends, len(ga.wanted))
 	}
+	pageRanges := len(ga.ranges)
+	if pageRanges > 0 {
+		r.wantDictionaries(ga, p, g)
+	}
+	dicts := slices.Clone(ga.ranges[pageRanges:]) // reading sorts
 	if err := s.readRanges(ga.ranges); err != nil {
 		return err
 	}
+	s.windows = dicts
 	from := 0
 	for k, i := range p.flat {
 		err := errEncoding
@@ -167,8 +177,67 @@ func (r *Reader) gatherGroup(s *source, p *plan, ga *gather, g int, positions []
 	return nil
 }
 
+// prefetchOffsets reads the offset indexes that the flat columns of a row group still need, together.
+func (r *Reader) prefetchOffsets(s *source, p *plan, g int) error {
+	s.windows = nil
+	var ranges []storeio.Range
+	r.mu.Lock()
+	for _, i := range p.flat {
+		leaf := p.cols[i].leaf
+		if r.groups[g].pages[leaf] != nil {
+			continue
+		}
+		chunk, err := r.meta.RowGroup(g).ColumnChunk(leaf)
+		if err != nil {
+			r.mu.Unlock()
+			return err
+		}
+		if loc := chunk.GetOffsetIndexLocation(); loc != nil && loc.Length > 0 && loc.Offset >= 0 && loc.Offset+int64(loc.Length) <= r.file.Size() {
+			ranges = append(ranges, storeio.Range{Off: loc.Offset, Buf: make([]byte, loc.Length)})
+		}
+	}
+	r.mu.Unlock()
+	if len(ranges) < 2 {
+		return nil // pagesOf reads it
+	}
+	if err := s.readRanges(ranges); err != nil {
+		return fmt.Errorf("read offset indexes: %w", err)
+	}
+	s.windows = ranges
+	return nil
+}
+
+// wantDictionaries adds to ga's ranges the dictionaries that the flat columns of a row group still need.
+func (r *Reader) wantDictionaries(ga *gather, p *plan, g int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, i := range p.flat {
+		leaf := p.cols[i].leaf
+		if r.groups[g].dicts[leaf] != nil {
+			continue
+		}
+		if at, end, ok := r.dictRange(g, leaf); ok && end-at <= maxDictAhead {
+			ga.ranges = append(ga.ranges, storeio.Range{Off: at, Buf: make([]byte, end-at)})
+		}
+	}
+}
+
+// maxDictAhead is the largest dictionary that is read before a page says that it needs it: our own are not larger.
+const maxDictAhead = 64 << 10
+
+// coalesce is off in the test that proves that reads are counted.
+var coalesce = true
+
 func (s *source) readRanges(ranges []storeio.Range) error {
 	if len(ranges) == 0 {
+		return nil
+	}
+	if !coalesce && len(ranges) > 1 {
+		for i := range ranges {
+			if err := s.readRanges(ranges[i : i+1]); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
 	if err := s.ctx.Err(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/nordisk/skade-pg/internal/keyindex"
+	"github.com/nordisk/skade-pg/internal/storeio"
 )
 
 const (
@@ -43,7 +44,7 @@ func (s *source) readTail() (keyindex.Source, error) {
 		if _, err := s.ReadAt(buf, size-want); err != nil {
 			return keyindex.Source{}, err
 		}
-		s.tail = buf
+		s.windows = []storeio.Range{{Off: size - want, Buf: buf}}
 		need := footerLength(buf)
 		if need <= want || want == size || need > size {
 			return sourceOf(s.f.Path(), size, buf), nil
