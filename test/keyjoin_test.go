@@ -120,6 +120,9 @@ func TestJoinsByKey(t *testing.T) {
 		"SELECT a.v, b.v FROM u a JOIN u b ON a.id = b.id WHERE a.ref = 7":                                                                          "u",
 		"SELECT a.v FROM u a JOIN u b ON a.id = b.id JOIN c ON c.ref = a.id":                                                                        "u u",
 		"SELECT t.relname, u.v FROM pg_class t JOIN u ON u.id = t.relnatts WHERE t.relname IN ('u', 'w')":                                           "u",
+		"SELECT x.a, u.v FROM (SELECT i * 7 AS a FROM generate_series(1, 3) i) x JOIN u ON u.id = x.a + 7":                                          "u",
+		"SELECT x.a, u.v FROM (SELECT 1 AS one) o LEFT JOIN (SELECT ref * 2 AS a FROM c) x ON x.a = 0 JOIN u ON u.id = coalesce(x.a, 7)":            "u",
+		"SELECT u.v FROM (SELECT ref AS r FROM c UNION ALL VALUES (5)) x, u WHERE u.id = x.r + 1":                                                   "u",
 		// lookups over columns
 		"SELECT c.id, l.v FROM c, lookup('u', c.ref) l":                                                                             "u",
 		"SELECT c.id, l.v FROM c LEFT JOIN LATERAL lookup('u', c.ref) l ON true":                                                    "u",

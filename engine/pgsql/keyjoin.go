@@ -194,36 +194,84 @@ func (az *analyzer) keyOrigins(xs []*expr, depth int) []keyOrigin {
 	if r, ok := leaf(xs...); all && ok {
 		return []keyOrigin{{rel: r, exprs: xs}}
 	}
-	var n *selNode
-	var fn *nsItem
-	for _, x := range xs {
-		switch {
-		case x.kind == kConst || x.kind == kParam:
-		case x.kind == kColumn && x.rel == nil && x.node != nil && fn == nil && (n == nil || n == x.node):
-			n = x.node
-		case x.kind == kColumn && x.rel == nil && x.def != nil && n == nil && (fn == nil || fn == x.item):
-			fn = x.item
-		default:
-			return nil
-		}
+	n, fn, ok := derivedFrom(xs)
+	if !ok {
+		return nil
 	}
 	inner := func(of func(x *expr) *expr) []*expr {
 		out := make([]*expr, len(xs))
 		for i, x := range xs {
-			if out[i] = x; x.kind == kColumn {
-				out[i] = of(x)
-			}
+			out[i] = replaceColumns(x, of)
 		}
 		return out
 	}
+	out := az.derivedOrigins(n, fn, inner, depth+1)
+	bare := true
+	for _, x := range xs {
+		bare = bare && (x.kind == kColumn || x.isConstantLike())
+	}
+	if out != nil && !bare { // where an outer join leaves the subquery out
+		none := inner(func(x *expr) *expr { return nullConst(x.typ, -1) })
+		for _, x := range none {
+			if !az.repeatable(x) {
+				return nil
+			}
+		}
+		out = append(out, keyOrigin{exprs: none})
+	}
+	return out
+}
+
+// derivedFrom is the one subquery, or the one call in FROM, that all columns of expressions are of.
+func derivedFrom(xs []*expr) (n *selNode, fn *nsItem, ok bool) {
+	ok = true
+	for _, e := range xs {
+		e.walk(func(x *expr) bool {
+			switch {
+			case x.kind != kColumn || x.rel == nil && x.ident == lambdaVar:
+			case x.rel == nil && x.node != nil && fn == nil && (n == nil || n == x.node):
+				n = x.node
+			case x.rel == nil && x.def != nil && n == nil && (fn == nil || fn == x.item):
+				fn = x.item
+			default:
+				ok = false
+			}
+			return ok
+		})
+	}
+	return n, fn, ok && (n != nil || fn != nil)
+}
+
+// replaceColumns is an expression with other expressions in the place of its columns.
+func replaceColumns(e *expr, of func(x *expr) *expr) *expr {
+	switch {
+	case e.kind == kColumn && e.rel == nil && e.ident == lambdaVar:
+		return e
+	case e.kind == kColumn:
+		return of(e)
+	case len(e.args) == 0:
+		return e
+	}
+	c := *e
+	c.args = make([]*expr, len(e.args))
+	for i, a := range e.args {
+		c.args[i] = replaceColumns(a, of)
+	}
+	return &c
+}
+
+// derivedOrigins traces expressions through a subquery or a call: inner writes them with other expressions for its columns.
+func (az *analyzer) derivedOrigins(n *selNode, fn *nsItem, inner func(func(*expr) *expr) []*expr, depth int) []keyOrigin {
 	switch {
 	case fn != nil:
-		return az.keyOrigins(inner(func(x *expr) *expr { return x.def }), depth+1)
-	case n == nil:
-		return nil
+		return az.keyOrigins(inner(func(x *expr) *expr { return x.def }), depth)
 	case n.op != "":
-		l := az.keyOrigins(inner(func(x *expr) *expr { return n.left.targets[x.col].e }), depth+1)
-		r := az.keyOrigins(inner(func(x *expr) *expr { return n.right.targets[x.col].e }), depth+1)
+		leg := func(n *selNode) func(x *expr) *expr {
+			return func(x *expr) *expr {
+				return &expr{kind: kColumn, typ: n.targets[x.col].e.typ, mod: -1, node: n, col: x.col}
+			}
+		}
+		l, r := az.keyOrigins(inner(leg(n.left)), depth), az.keyOrigins(inner(leg(n.right)), depth)
 		if l == nil || r == nil {
 			return nil
 		}
@@ -231,7 +279,7 @@ func (az *analyzer) keyOrigins(xs []*expr, depth int) []keyOrigin {
 	case n.values != nil:
 		return az.valuesOrigins(n, inner, depth)
 	}
-	return az.keyOrigins(inner(func(x *expr) *expr { return n.targets[x.col].e }), depth+1)
+	return az.keyOrigins(inner(func(x *expr) *expr { return n.targets[x.col].e }), depth)
 }
 
 // valuesOrigins are the rows of VALUES: together when they are constants.
