@@ -31,7 +31,7 @@ func (w *warnings) Write(p []byte) (int, error) {
 func namedRows(from, n int) []row {
 	out := make([]row, n)
 	for i := range out {
-		out[i] = row{id: int64(from + i*2), s: ptr(fmt.Sprintf("name %05d", from+i*2)), p: "x"}
+		out[i] = row{id: int64(from + i*2), s: ptr(fmt.Sprintf("name %06d", from+i*2)), p: "x"}
 	}
 	return out
 }
@@ -46,7 +46,7 @@ func (k *kit) probeNamed(c *Cache, ids []int, f iceberg.DataFile, from, n int) {
 			if ids[0] == 1 {
 				keys = append(keys, longKey(int64(v)))
 			} else {
-				keys = append(keys, keyindex.AppendString(nil, fmt.Sprintf("name %05d", v)))
+				keys = append(keys, keyindex.AppendString(nil, fmt.Sprintf("name %06d", v)))
 			}
 		}
 	}
@@ -179,7 +179,7 @@ func TestWithoutCache(t *testing.T) {
 	var w warnings
 	c := NewCache(Options{FS: k.fs, Budget: -1, Logger: zerolog.New(&w)})
 	for range 3 {
-		hits, err := c.Probe(t.Context(), k.ref, k.at(c, *k.head), []int{3}, [][]byte{keyindex.AppendString(nil, "name 00103"), keyindex.AppendString(nil, "name 00102")})
+		hits, err := c.Probe(t.Context(), k.ref, k.at(c, *k.head), []int{3}, [][]byte{keyindex.AppendString(nil, "name 000103"), keyindex.AppendString(nil, "name 000102")})
 		require.NoError(t, err)
 		require.Len(t, hits, 2)
 		rec, err := c.ReadHits(t.Context(), k.ref, testSchema(), MetaColumns{}, hits)
@@ -217,7 +217,7 @@ func TestFailingStore(t *testing.T) {
 			}
 			ids, key := []int{1}, longKey(id)
 			if i%2 == 0 {
-				ids, key = []int{3}, keyindex.AppendString(nil, fmt.Sprintf("name %05d", id))
+				ids, key = []int{3}, keyindex.AppendString(nil, fmt.Sprintf("name %06d", id))
 			}
 			hits, err := c.Probe(t.Context(), k.ref, s, ids, [][]byte{key})
 			if err == nil && len(hits) > 0 {

@@ -203,6 +203,21 @@ func (k *kit) dataFile(spec int, part string, rows []row, mode int) iceberg.Data
 	if mode == 0 {
 		o.SortIDs, o.BloomIDs = []int{1}, []int{1}
 	}
+	return k.dataFileAs(o, rec)
+}
+
+// dataFileBy writes rows as our own writer does for a table with these identifier fields.
+func (k *kit) dataFileBy(ids []int, rows []row) iceberg.DataFile {
+	k.t.Helper()
+	sc := k.meta.CurrentSchema()
+	as, err := parquetio.ArrowSchema(sc, false)
+	require.NoError(k.t, err)
+	o := parquetio.WriterOptions{FS: k.fs, Schema: sc, Spec: k.spec(0), SortIDs: ids, BloomIDs: ids}
+	return k.dataFileAs(o, batch(as, []int{1, 2, 3, 4}, rows))
+}
+
+func (k *kit) dataFileAs(o parquetio.WriterOptions, rec arrow.RecordBatch) iceberg.DataFile {
+	k.t.Helper()
 	w, err := parquetio.NewWriter(k.t.Context(), k.dir, o)
 	require.NoError(k.t, err)
 	require.NoError(k.t, w.Write(rec))

@@ -204,7 +204,7 @@ func (p *prober) probe(ctx context.Context, dst []Hit, s *Set, n int, keys [][]b
 // filesFor makes p.files, in file order, the files that may hold the keys, and perhaps others.
 func (p *prober) filesFor(s *Set, n int, keys [][]byte) {
 	p.files = p.files[:0]
-	if len(keys) > keyTreeKeys || s.keyTrees == nil || s.NumFiles() < keyTreeFiles {
+	if len(keys) > keyTreeKeys || s.keyTrees == nil || s.NumFiles() < keyTreeFiles || off.pruning {
 		for f := range s.Files() {
 			p.files = append(p.files, f)
 		}
@@ -264,6 +264,9 @@ func (p *prober) boundsOf(f *File) *fileBounds {
 // file appends the hits of one file. n leading columns are given.
 func (p *prober) file(ctx context.Context, dst []Hit, f *LiveFile, n int, keys [][]byte, hashes []parquetio.KeyHash, order []int) ([]Hit, error) {
 	b := p.boundsOf(f.File)
+	if off.pruning {
+		b = &fileBounds{lo: make([][]byte, len(p.cols)), hi: make([][]byte, len(p.cols))}
+	}
 	if len(order) > 1 && b.lo[0] != nil {
 		from := sort.Search(len(order), func(i int) bool { return bytes.Compare(keys[order[i]], b.lo[0]) >= 0 })
 		to := from + sort.Search(len(order)-from, func(i int) bool { return p.above(keys[order[from+i]], b.hi[0]) })
@@ -283,7 +286,7 @@ func (p *prober) file(ctx context.Context, dst []Hit, f *LiveFile, n int, keys [
 		if !opened {
 			p.n.Considered++
 			// An index at hand says more than filters do.
-			if m, ok := f.File.hot.index.get(p.sub); ok {
+			if m, ok := f.File.hot.index.get(p.sub); ok && !off.index {
 				p.n.Probed++
 				ix = m.ix
 			} else if blooms, err = p.blooms(ctx, f.File); err != nil {

@@ -1,58 +1,187 @@
 package lookup_test
 
 import (
+	"context"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 
 	"github.com/nordisk/skade-pg/internal/parquetio"
+	"github.com/nordisk/skade-pg/internal/storeio"
 	"github.com/nordisk/skade-pg/internal/testkit"
+	"github.com/nordisk/skade-pg/liveset"
 	"github.com/nordisk/skade-pg/lookup"
+	"github.com/nordisk/skade-pg/warehouse"
 )
 
-var benchRows = flag.Int("bench.rows", 1_000_000, "rows of the table that BenchmarkGet probes, in 100 commits and an upsert of every tenth")
+var benchRows = flag.Int("bench.rows", 1_000_000, "rows of the tables that BenchmarkGet probes, written in 100 commits, then every tenth upserted")
 
-// BenchmarkGet probes one key of an upserted table (int8, int8, text20): hot keys come from the row cache, cold ones from
-// the index and one page a column.
-func BenchmarkGet(b *testing.B) {
-	k := testkit.Open(b)
-	n := int64(*benchRows)
-	ident := wide(b, k, int(n), int(n)/100)
-	for _, c := range []struct {
-		name  string
-		keys  int64
-		cache int64
-	}{{"hot", 1000, 0}, {"uniform", n, -1}} {
-		b.Run(c.name, func(b *testing.B) {
-			l := lookup.New(lookup.Options{Live: k.Live, CacheBytes: c.cache})
-			p, err := l.Prepare(ctx, lookup.Target{Cut: k.Catalog.Cut(), Ident: ident})
-			require.NoError(b, err)
-			key, rng := p.NewKey(), rand.New(rand.NewPCG(1, 1))
-			for range 2000 {
-				rec, err := p.Get(ctx, key.Reset().Int(rng.Int64N(c.keys)))
-				require.NoError(b, err)
-				rec.Release()
-			}
-			var count parquetio.Counters
-			counted, opens := parquetio.WithCounters(ctx, &count), k.FS.Counters().Opens.Load()
-			b.ReportAllocs()
-			b.ResetTimer()
-			for range b.N {
-				id := rng.Int64N(c.keys)
-				rec, err := p.Get(counted, key.Reset().Int(id))
-				if err != nil || rec.NumRows() != 1 {
-					b.Fatalf("key %d: %v %v", id, rec, err)
-				}
-				rec.Release()
-			}
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "lookups/s")
-			per := func(v int64) float64 { return float64(v) / float64(b.N) }
-			b.ReportMetric(per(count.Reads.Load()), "reads/op")
-			b.ReportMetric(per(count.Bytes.Load()), "bytes/op")
-			b.ReportMetric(per(count.Rows.Load()), "decoded/op")
-			b.ReportMetric(per(k.FS.Counters().Opens.Load()-opens), "opens/op")
+// benchTable is a table of rows (id, n, name) whose ids, or names when text is the key, are those of even numbers.
+type benchTable struct {
+	k     *testkit.Kit
+	ident table.Identifier
+	text  bool
+	rows  int64
+	plain bool // nothing was upserted
+}
+
+func (x *benchTable) name(id int64) string { return fmt.Sprintf("name-of-%012d", id) }
+
+// value is what n is: the upsert changes it where the number of the row is divisible by ten.
+func (x *benchTable) value(row int64) int64 {
+	if row%10 == 0 && !x.plain {
+		return 2*row + 1
+	}
+	return 2 * row
+}
+
+func (x *benchTable) batch(rows []int64, salt int64) arrow.RecordBatch {
+	sc := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "n", Type: arrow.PrimitiveTypes.Int64}, {Name: "name", Type: arrow.BinaryTypes.String}}, nil)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, sc)
+	defer b.Release()
+	for _, r := range rows {
+		b.Field(0).(*array.Int64Builder).Append(2 * r)
+		b.Field(1).(*array.Int64Builder).Append(2*r + salt)
+		b.Field(2).(*array.StringBuilder).Append(x.name(2 * r))
+	}
+	return b.NewRecordBatch()
+}
+
+func newBenchTable(b *testing.B, rows, commits int64, upsert, text bool) *benchTable {
+	b.Helper()
+	x := &benchTable{k: testkit.Open(b), text: text, rows: rows, plain: !upsert}
+	key := "id"
+	if text {
+		key = "name"
+	}
+	sc := testkit.Columns([]string{key}, "id long", "n long", "name string")
+	x.ident = x.k.Table(b, "s.bench", 2, sc)
+	as, err := parquetio.ArrowSchema(sc, false)
+	require.NoError(b, err)
+	typed := func(rec arrow.RecordBatch) arrow.RecordBatch {
+		return array.NewRecordBatch(as, rec.Columns(), rec.NumRows())
+	}
+	per := rows / commits
+	for lo := int64(0); lo < rows; lo += per {
+		ids := make([]int64, 0, per)
+		for r := lo; r < min(lo+per, rows); r++ {
+			ids = append(ids, r)
+		}
+		x.k.Append(b, x.ident, typed(x.batch(ids, 0)))
+	}
+	if upsert {
+		var tenth []int64
+		for r := int64(0); r < rows; r += 10 {
+			tenth = append(tenth, r)
+		}
+		x.k.Do(b, x.ident, func(tt *warehouse.TxTable) error {
+			_, err := tt.Upsert(ctx, typed(x.batch(tenth, 1)), warehouse.Replace)
+			return err
 		})
 	}
+	return x
+}
+
+// probe looks up the row and checks the answer; odd ids are absent.
+func (x *benchTable) probe(b *testing.B, ctx context.Context, p *lookup.Lookuper, key *lookup.Key, id int64) {
+	key.Reset()
+	if x.text {
+		key.String(x.name(id))
+	} else {
+		key.Int(id)
+	}
+	rec, err := p.Get(ctx, key)
+	if err != nil {
+		b.Fatal(err)
+	}
+	switch {
+	case id%2 == 1 && rec.NumRows() != 0, id%2 == 0 && rec.NumRows() != 1:
+		b.Fatalf("key %d: %d rows", id, rec.NumRows())
+	case id%2 == 0:
+		if n := rec.Column(1).(*array.Int64).Value(0); n != x.value(id/2) || rec.Column(0).(*array.Int64).Value(0) != id {
+			b.Fatalf("key %d: %v", id, rec)
+		}
+	}
+	rec.Release()
+}
+
+// run probes b.N ids and reports what one cost. cache is of rows, in bytes; negative is none.
+func (x *benchTable) run(b *testing.B, cache int64, next func(rng *rand.Rand) int64) {
+	l := lookup.New(lookup.Options{Live: x.k.Live, CacheBytes: cache})
+	p, err := l.Prepare(ctx, lookup.Target{Cut: x.k.Catalog.Cut(), Ident: x.ident})
+	require.NoError(b, err)
+	key, rng := p.NewKey(), rand.New(rand.NewPCG(1, 1))
+	for range 2000 {
+		x.probe(b, ctx, p, key, next(rng))
+	}
+	before := x.k.Live.ProbeCounts()
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		x.probe(b, ctx, p, key, next(rng))
+	}
+	report(b, x.k.Live.ProbeCounts().Sub(before))
+}
+
+func report(b *testing.B, n liveset.ProbeCounts) {
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "lookups/s")
+	for unit, v := range map[string]int64{"reads/op": n.Reads, "bytes/op": n.Bytes, "decoded/op": n.Decoded, "opens/op": n.Opens, "needless/op": n.Needless} {
+		b.ReportMetric(float64(v)/float64(b.N), unit)
+	}
+}
+
+func (x *benchTable) present(rng *rand.Rand) int64 { return 2 * rng.Int64N(x.rows) }
+func (x *benchTable) absent(rng *rand.Rand) int64  { return 2*rng.Int64N(x.rows) + 1 }
+
+// BenchmarkGet probes one key of an upserted table (int8, int8, text20) by its int8: hot keys come from the row cache, uniform ones from the index and one
+// page a column, absent ones end at the index.
+func BenchmarkGet(b *testing.B) {
+	x := newBenchTable(b, int64(*benchRows), 100, true, false)
+	b.Run("hot", func(b *testing.B) { x.run(b, 0, func(rng *rand.Rand) int64 { return 2 * rng.Int64N(1000) }) })
+	b.Run("uniform", func(b *testing.B) { x.run(b, -1, x.present) })
+	b.Run("absent", func(b *testing.B) { x.run(b, -1, x.absent) })
+}
+
+// BenchmarkGetText is BenchmarkGet by the text: an index of fingerprints.
+func BenchmarkGetText(b *testing.B) {
+	x := newBenchTable(b, int64(*benchRows), 100, true, true)
+	b.Run("hot", func(b *testing.B) { x.run(b, 0, func(rng *rand.Rand) int64 { return 2 * rng.Int64N(1000) }) })
+	b.Run("uniform", func(b *testing.B) { x.run(b, -1, x.present) })
+	b.Run("absent", func(b *testing.B) { x.run(b, -1, x.absent) })
+}
+
+// BenchmarkCold is the first lookup of a process that has read nothing of the table: its live set, then one key.
+func BenchmarkCold(b *testing.B) { newBenchTable(b, int64(*benchRows), 100, true, false).cold(b) }
+
+// BenchmarkReference has the shape of another system's published figure: 32 appended files of one row group of 1,000 rows, nothing suppressed, 200 keys.
+func BenchmarkReference(b *testing.B) {
+	x := newBenchTable(b, 32_000, 32, false, false)
+	for name, cache := range map[string]int64{"cached": 0, "uncached": -1} {
+		b.Run(name, func(b *testing.B) {
+			i := int64(0)
+			x.run(b, cache, func(*rand.Rand) int64 { i++; return 2 * (i % 200 * 7919 % x.rows) })
+		})
+	}
+}
+
+func (x *benchTable) cold(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var n liveset.ProbeCounters
+	counted := liveset.WithProbeCounters(ctx, &n)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		live := liveset.NewCache(liveset.Options{FS: storeio.NewFS(storeio.Options{NoSync: true})})
+		p, err := lookup.New(lookup.Options{Live: live}).Prepare(counted, lookup.Target{Cut: x.k.Catalog.Cut(), Ident: x.ident})
+		require.NoError(b, err)
+		x.probe(b, counted, p, p.NewKey(), 2*rng.Int64N(x.rows))
+	}
+	report(b, n.Counts())
 }
