@@ -23,7 +23,7 @@ func (s *session) explainProbe(ctx context.Context, b binding) (*scanPlan, error
 	}
 	use := b.p.query.Relations[k.Rel]
 	sc := &scanPlan{name: tableOf(use), use: use, index: len(run.parts), considered: run.look.Files(), counters: &liveset.ProbeCounters{}}
-	hits, err := run.look.Hits(liveset.WithProbeCounters(ctx, sc.counters), run.keys)
+	hits, err := run.look.Hits(liveset.WithProbeCounters(ctx, sc.counters), run.keys, len(run.parts))
 	sc.rows, sc.opens = int64(len(hits)), countFiles(hits)
 	return sc, err
 }

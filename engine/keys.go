@@ -8,6 +8,7 @@ import (
 	"github.com/apache/iceberg-go"
 
 	"github.com/nordisk/skade-pg/engine/pgsql"
+	"github.com/nordisk/skade-pg/sqlfuncs"
 )
 
 // keySet is what the conditions of a source say of a table's key: every row that they let through has one of the keys.
@@ -33,7 +34,7 @@ func keyPartsOf(rel *pgsql.Relation, sc, current *iceberg.Schema, ids []int) []k
 		if !ok {
 			break
 		}
-		out = append(out, keyPart{id: id, col: col, typ: typ, oid: rel.Columns[col].Type, mod: rel.Columns[col].Mod})
+		out = append(out, keyPart{sqlfuncs.KeyColumn{ID: id, Type: typ, OID: rel.Columns[col].Type, Mod: rel.Columns[col].Mod}, col})
 	}
 	return out
 }
@@ -83,11 +84,11 @@ func (b *keyBinder) column(p *pgsql.Predicate) error {
 	known := true
 	for _, a := range p.Values {
 		err := b.s.eachValue(b.ctx, a, b.args, func(oid uint32, v any) bool {
-			enc, m := b.parts[i].encode(nil, oid, v)
+			enc, m := b.parts[i].Encode(nil, oid, v)
 			switch m {
-			case matchKnown:
+			case sqlfuncs.KeyKnown:
 				vals = append(vals, enc)
-			case matchUnknown:
+			case sqlfuncs.KeyUnknown:
 				known = false
 			}
 			return known && len(vals) <= b.limit
@@ -116,17 +117,17 @@ rows:
 			if i < 0 {
 				continue
 			}
-			found := matchNone // NULL is equal to nothing
+			found := sqlfuncs.KeyNone // NULL is equal to nothing
 			err := b.s.eachValue(b.ctx, row[k], b.args, func(oid uint32, v any) bool {
-				t[i], found = b.parts[i].encode(nil, oid, v)
+				t[i], found = b.parts[i].Encode(nil, oid, v)
 				return false
 			})
 			switch {
 			case err != nil:
 				return nil, false, err
-			case found == matchUnknown:
+			case found == sqlfuncs.KeyUnknown:
 				return nil, false, nil
-			case found == matchNone:
+			case found == sqlfuncs.KeyNone:
 				continue rows
 			}
 		}

@@ -246,7 +246,7 @@ func (s *session) preparePoint(ctx context.Context, target lookup.Target, t *war
 		if col < 0 || !slices.Contains(use.Relation.Key, col) {
 			return nil, nil
 		}
-		p.parts = append(p.parts, keyPart{id: id, col: col, typ: look.KeyTypes()[i], oid: use.Relation.Columns[col].Type, mod: use.Relation.Columns[col].Mod})
+		p.parts = append(p.parts, keyPart{sqlfuncs.KeyColumn{ID: id, Type: look.KeyTypes()[i], OID: use.Relation.Columns[col].Type, Mod: use.Relation.Columns[col].Mod}, col})
 	}
 	at := 0
 	for _, o := range k.Output {

@@ -330,6 +330,24 @@ func (r *resolver) TableFunction(fn pgsql.EngineFunc, args []*pgsql.Arg) (*pgsql
 	return rel, nil
 }
 
+// ArgTypes implements pgsql.ArgTyper: a parameter in the place of a key has the type of the key's column.
+func (r *resolver) ArgTypes(fn pgsql.EngineFunc, args []*pgsql.Arg, i int) []uint32 {
+	if i != 1 || fn.Name != "lookup" && fn.Name != "lookup_many" {
+		return nil
+	}
+	types, err := sqlfuncs.KeyTypes(r.ctx, r.s.env(r.ctx), fn.Name, constants(args))
+	if err != nil { // the call says so itself
+		return nil
+	}
+	if fn.Name == "lookup_many" {
+		if len(types) != 1 {
+			return nil
+		}
+		return []uint32{pgtype.ArrayOf(types[0])}
+	}
+	return types
+}
+
 // constants keeps the arguments that are known before execution.
 func constants(args []*pgsql.Arg) []*sqlfuncs.Value {
 	out := make([]*sqlfuncs.Value, len(args))

@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
 
 	"github.com/nordisk/skade-pg/liveset"
 )
@@ -20,19 +22,39 @@ func (p *Lookuper) Rows() int64 { return p.set.Rows() }
 // Files is the number of the state's data files.
 func (p *Lookuper) Files() int { return p.set.NumFiles() }
 
-// Hits are the places of the rows of keys, encoded as for Find: what a probe finds before rows are read.
-func (p *Lookuper) Hits(ctx context.Context, keys [][]byte) ([]liveset.Hit, error) {
-	return p.probe(ctx, nil, keys, len(p.b.kinds))
+// Metadata is the table's.
+func (p *Lookuper) Metadata() table.Metadata { return p.b.ref.Metadata }
+
+// Hits are the places of the rows of keys, encoded as for Find, or of the first parts columns of one: what a probe finds before rows are read and compared.
+func (p *Lookuper) Hits(ctx context.Context, keys [][]byte, parts int) ([]liveset.Hit, error) {
+	return p.probe(ctx, nil, keys, parts)
 }
 
-// HitsOf is Hits for keys as LookupMany takes them.
-func (p *Lookuper) HitsOf(ctx context.Context, keys arrow.RecordBatch) ([]liveset.Hit, error) {
-	encoded, parts, err := p.encodeRows(ctx, keys)
+// FindForms is Lookup for a key that the caller has encoded with internal/keyindex, in KeyTypes, of the first parts columns. It may have several forms that
+// SQL takes for one key, such as 0 and -0.
+func (p *Lookuper) FindForms(ctx context.Context, forms [][]byte, parts int) (arrow.RecordBatch, error) {
+	if len(forms) == 1 {
+		return p.find(ctx, forms[0], parts)
+	}
+	places := arrow.Field{Name: ColKeyOrdinal, Type: arrow.PrimitiveTypes.Int64}
+	rec, err := p.many(ctx, arrow.NewSchema(append(slices.Clone(p.b.cols.Schema.Fields()), places), nil), forms, parts)
 	if err != nil {
 		return nil, err
 	}
-	encoded = slices.DeleteFunc(encoded, func(k []byte) bool { return k == nil })
-	return p.probe(ctx, nil, encoded, parts)
+	defer rec.Release()
+	if n := rec.NumRows(); p.strict && n > 1 {
+		return nil, fmt.Errorf("%w: %d rows", ErrSeveralRows, n)
+	}
+	return array.NewRecordBatch(p.b.cols.Schema, rec.Columns()[:rec.NumCols()-1], rec.NumRows()), nil
+}
+
+// FindEach is LookupMany for encoded keys; a nil one has no rows.
+func (p *Lookuper) FindEach(ctx context.Context, keys [][]byte, parts int) (arrow.RecordBatch, error) {
+	sc, err := p.ManySchema()
+	if err != nil {
+		return nil, err
+	}
+	return p.many(ctx, sc, keys, parts)
 }
 
 // Find is Get for a key that the caller has encoded with internal/keyindex, in KeyTypes.

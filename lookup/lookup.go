@@ -260,6 +260,10 @@ func (p *Lookuper) LookupMany(ctx context.Context, keys arrow.RecordBatch) (arro
 	if err != nil {
 		return nil, err
 	}
+	return p.many(ctx, sc, encoded, parts)
+}
+
+func (p *Lookuper) many(ctx context.Context, sc *arrow.Schema, encoded [][]byte, parts int) (arrow.RecordBatch, error) {
 	probes, ordinals := make([][]byte, 0, len(encoded)), make([]int64, 0, len(encoded))
 	for i, k := range encoded {
 		if k != nil {

@@ -1,215 +1,248 @@
 package sqlfuncs
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"strings"
 
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
 
+	"github.com/nordisk/skade-pg/internal/keyindex"
+	"github.com/nordisk/skade-pg/internal/pgenc"
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
+	"github.com/nordisk/skade-pg/lookup"
 )
 
-func newBatch(s *arrow.Schema, cols []arrow.Array, n int64) arrow.RecordBatch {
-	rec := array.NewRecordBatch(s, cols, n)
-	for _, c := range cols {
-		c.Release()
+// keyColumns are a key's columns as SQL knows them. Errors: 42804 for one whose equal values are not equal in storage.
+func keyColumns(c *lookup.Columns, types []iceberg.Type, md table.Metadata) ([]KeyColumn, error) {
+	out := make([]KeyColumn, len(c.KeyIDs))
+	for i, id := range c.KeyIDs {
+		f := iceberg.NestedField{ID: id, Type: types[i]}
+		k := KeyColumn{Name: c.Key.Field(i).Name, ID: id, Type: types[i]}
+		k.OID, k.Mod = pgtype.FromIceberg(f, md.Properties())
+		if !k.usable() {
+			return nil, k.unusable()
+		}
+		out[i] = k
 	}
-	return rec
+	return out, nil
 }
 
-// KeyPart makes a one-row column of a key value. A literal of unknown type takes the column's; else the families must match. Errors: 42804, 22P02.
-func KeyPart(dt arrow.DataType, v *Value) (arrow.Array, error) {
-	b := array.NewBuilder(memory.DefaultAllocator, dt)
-	defer b.Release()
-	if err := appendKeyPart(b, v); err != nil {
-		return nil, err
-	}
-	return b.NewArray(), nil
+func (k *KeyColumn) unusable() error {
+	return pgerr.Newf(pgerr.DatatypeMismatch, "column \"%s\" of type %s cannot be a key column", k.Name, pgtype.FormatNoTypmod(k.OID)).WithHint("Compare it in WHERE.")
 }
 
-func appendKeyPart(b array.Builder, v *Value) error {
-	dt := b.Type()
-	if !comparable(dt, v.OID) {
-		return pgerr.Newf(pgerr.DatatypeMismatch, "key of type %s does not match column type %s", pgtype.FormatNoTypmod(v.OID), typeName(dt))
-	}
-	text := v.Text
-	switch dt.ID() {
-	case arrow.INT32, arrow.INT64:
-		// A numeric equals an integer when nothing follows the point.
-		if whole, fraction, ok := strings.Cut(text, "."); ok && v.OID == pgtype.Numeric && strings.Trim(fraction, "0") == "" {
-			text = whole
+// badKey says in SQL's words what is wrong with the columns that a call names as the key.
+func badKey(err error, md table.Metadata, rel string, names []string) error {
+	for _, name := range names {
+		f, ok := md.CurrentSchema().FindFieldByName(name)
+		if !ok && errors.Is(err, lookup.ErrUnknownColumn) {
+			return pgerr.Newf(pgerr.UndefinedColumn, "column \"%s\" of relation \"%s\" does not exist", name, rel)
 		}
-	case arrow.TIMESTAMP, arrow.DATE32, arrow.TIME64:
-		text = strings.Replace(text, " ", "T", 1)
+		k := KeyColumn{Name: name, Type: f.Type}
+		k.OID, k.Mod = pgtype.FromIceberg(f, md.Properties())
+		if ok && errors.Is(err, lookup.ErrKeyType) && !k.usable() {
+			return k.unusable()
+		}
 	}
-	if err := b.AppendValueFromString(text); err != nil {
-		return pgerr.Newf(pgerr.InvalidTextRepresentation, "invalid key value: \"%s\"", v.Text).WithCause(err)
-	}
-	return nil
+	return err
 }
 
-// keyParts are the values of a key, nil for one that no row has: a part is NULL, or has a fraction where its column is an integer.
-func keyParts(schema *arrow.Schema, key *Value) []*Value {
-	if key == nil || key.Null {
-		return nil
-	}
-	parts := key.Row
-	if parts == nil {
-		parts = []*Value{key}
-	}
-	for _, v := range parts {
-		if v.Null {
-			return nil
-		}
-	}
-	if unmatched(schema, parts) {
-		return nil
-	}
-	return parts
-}
-
-// unmatched reports a key that no row has: a part is a numeric with a fraction, and its column an integer.
-func unmatched(key *arrow.Schema, parts []*Value) bool {
-	for i, v := range parts {
-		if i >= key.NumFields() || v.OID != pgtype.Numeric {
-			continue
-		}
-		if id := key.Field(i).Type.ID(); id != arrow.INT32 && id != arrow.INT64 {
-			continue
-		}
-		if v.Text == "NaN" || strings.HasSuffix(v.Text, "Infinity") {
-			return true
-		}
-		if _, fraction, ok := strings.Cut(v.Text, "."); ok && strings.Trim(fraction, "0") != "" {
+// usable reports a type whose equal values have one form in storage, or (double precision) two.
+func (k *KeyColumn) usable() bool {
+	switch k.OID {
+	case pgtype.Bool, pgtype.Int2, pgtype.Int4, pgtype.Int8, pgtype.Numeric, pgtype.Float4, pgtype.Float8, pgtype.Text, pgtype.Varchar, pgtype.Name, pgtype.BPChar,
+		pgtype.Date, pgtype.Time, pgtype.UUID, pgtype.Bytea:
+		return true
+	case pgtype.Timestamp, pgtype.TimestampTZ:
+		switch k.Type.(type) {
+		case iceberg.TimestampType, iceberg.TimestampTzType:
 			return true
 		}
 	}
 	return false
 }
 
-// keyBuilder collects keys as a batch for a lookup.
-type keyBuilder struct {
-	schema *arrow.Schema // of the parts that keys have
-	cols   []array.Builder
-	n      int64
+// keyEncoder turns values into keys.
+type keyEncoder struct {
+	cols  []KeyColumn
+	style pgenc.Style
 }
 
-// newKeyBuilder collects keys of the first parts columns of a key. Errors: 42804 with the key's columns.
-func newKeyBuilder(key *arrow.Schema, parts int) (*keyBuilder, error) {
-	if parts > key.NumFields() {
-		return nil, pgerr.Newf(pgerr.DatatypeMismatch, "key has %d columns, got %d values", key.NumFields(), parts).WithHint("%s", keyHint(key))
+func newKeyEncoder(env *Env, p *lookup.Lookuper) (*keyEncoder, error) {
+	cols, err := keyColumns(p.Columns(), p.KeyTypes(), p.Metadata())
+	return &keyEncoder{cols, env.Style}, err
+}
+
+// encode gives the keys that are equal to a value or row, nil when there can be none, and how many parts they have. There are several only for zeros of
+// floating-point columns. Errors: 42804 with the key's columns, and the input functions'.
+func (e *keyEncoder) encode(key *Value) (keys [][]byte, parts int, err error) {
+	if key == nil || key.Null {
+		return nil, 0, nil
 	}
-	b := &keyBuilder{schema: arrow.NewSchema(key.Fields()[:parts], nil)}
-	for _, f := range b.schema.Fields() {
-		b.cols = append(b.cols, array.NewBuilder(memory.DefaultAllocator, f.Type))
+	vals := key.Row
+	if vals == nil {
+		vals = []*Value{key}
 	}
-	return b, nil
+	if len(vals) == 0 || len(vals) > len(e.cols) {
+		return nil, 0, e.mismatch("key has %d columns, got %d values", len(e.cols), len(vals))
+	}
+	keys = [][]byte{nil}
+	for i, v := range vals {
+		if v.Null {
+			keys = nil
+		}
+		if keys == nil {
+			continue // the other parts are checked all the same
+		}
+		forms, err := e.part(&e.cols[i], v)
+		if err != nil {
+			return nil, 0, err
+		}
+		var next [][]byte
+		for _, k := range keys {
+			for _, f := range forms {
+				next = append(next, append(k[:len(k):len(k)], f...))
+			}
+		}
+		keys = next
+	}
+	return keys, len(vals), nil
 }
 
-// keyHint names the columns of a key with their types.
-func keyHint(key *arrow.Schema) string {
-	return "The key is " + keyColumns(key) + "."
+func (e *keyEncoder) mismatch(format string, args ...any) error {
+	return pgerr.Newf(pgerr.DatatypeMismatch, format, args...).WithHint("The key is %s.", describeKey(e.cols))
 }
 
-// keyColumns are a key's columns with their types: (id integer, line smallint).
-func keyColumns(key *arrow.Schema) string {
-	names := make([]string, key.NumFields())
-	for i, f := range key.Fields() {
-		names[i] = f.Name + " " + typeName(f.Type)
+// describeKey are a key's columns with their types: (id integer, line smallint).
+func describeKey(cols []KeyColumn) string {
+	names := make([]string, len(cols))
+	for i, c := range cols {
+		names[i] = c.Name + " " + pgtype.FormatNoTypmod(c.OID)
 	}
 	return "(" + strings.Join(names, ", ") + ")"
 }
 
-// add takes one key of as many parts as the builder was made for. Errors: 42804, 22P02.
-func (b *keyBuilder) add(parts []*Value) error {
-	for i, v := range parts {
-		if err := appendKeyPart(b.cols[i], v); err != nil {
-			err = fmt.Errorf("key column %q: %w", b.schema.Field(i).Name, err)
-			var pe *pgerr.Error
-			if errors.As(err, &pe) && pe.Code == pgerr.DatatypeMismatch && pe.Hint == "" {
-				pe.Hint = keyHint(b.schema)
+// part gives the stored forms of the values of a column that are equal to v.
+func (e *keyEncoder) part(c *KeyColumn, v *Value) ([][]byte, error) {
+	oid := v.OID
+	if oid == pgtype.Unknown { // a literal without a type is the column's
+		oid = c.OID
+	}
+	unlike := func() error {
+		return e.mismatch("key of type %s does not match column type %s", pgtype.FormatNoTypmod(oid), pgtype.FormatNoTypmod(c.OID))
+	}
+	if v.Row != nil || v.Array != nil {
+		return nil, unlike()
+	}
+	native, err := pgenc.Decode(oid, pgenc.Text, []byte(v.Text), e.style)
+	if err != nil {
+		return nil, err
+	}
+	enc, m := c.Encode(nil, oid, native)
+	switch {
+	case m == KeyKnown:
+		return [][]byte{enc}, nil
+	case m == KeyNone:
+		return nil, nil
+	}
+	if f, ok := doubleKey(native); ok && f == 0 && isDouble(c.Type) {
+		return [][]byte{keyindex.AppendDouble(nil, 0), keyindex.AppendDouble(nil, negativeZero)}, nil
+	}
+	if enc, m = e.zoned(c, v, native); m == KeyUnknown {
+		return nil, unlike()
+	} else if m == KeyNone {
+		return nil, nil
+	}
+	return [][]byte{enc}, nil
+}
+
+// zoned compares values with and without a zone, as the session's TimeZone reads them.
+func (e *keyEncoder) zoned(c *KeyColumn, v *Value, native any) ([]byte, KeyMatch) {
+	text := []byte(v.Text)
+	switch x := native.(type) {
+	case pgenc.Timestamp, pgenc.Date:
+		if c.OID == pgtype.TimestampTZ {
+			if tz, err := e.style.ParseTimestampTZ(text); err == nil {
+				return c.Encode(nil, pgtype.TimestampTZ, pgenc.TimestampTZ(tz))
 			}
-			return err
+		}
+	case pgenc.TimestampTZ:
+		if c.OID == pgtype.Timestamp || c.OID == pgtype.Date {
+			// What the clock shows is what is before the zone.
+			local, err := e.style.ParseTimestamp(pgenc.Style{Loc: e.style.Loc}.AppendTimestampTZ(nil, int64(x)))
+			if err != nil {
+				break
+			}
+			// Of two instants with one local time, when clocks go back, one is what the local time means.
+			back, err := e.style.ParseTimestampTZ(pgenc.Style{}.AppendTimestamp(nil, local))
+			if err != nil || pgenc.TimestampTZ(back) != x {
+				return nil, KeyNone
+			}
+			return c.Encode(nil, pgtype.Timestamp, pgenc.Timestamp(local))
 		}
 	}
-	b.n++
-	return nil
+	return nil, KeyUnknown
 }
 
-func (b *keyBuilder) batch() arrow.RecordBatch {
-	arrs := make([]arrow.Array, len(b.cols))
-	for i, c := range b.cols {
-		arrs[i] = c.NewArray()
-	}
-	n := b.n
-	b.n = 0
-	return newBatch(b.schema, arrs, n)
+// keyBatch are encoded keys of a list of values.
+type keyBatch struct {
+	keys   [][]byte
+	parts  int
+	places []int64 // of each key's value in the list
 }
 
-func (b *keyBuilder) release() {
-	for _, c := range b.cols {
-		c.Release()
-	}
-}
-
-// typeName is PostgreSQL's name of the type that a key column is stored as.
-func typeName(dt arrow.DataType) string {
-	oid := uint32(pgtype.Text)
-	switch dt.ID() {
-	case arrow.INT32:
-		oid = pgtype.Int4
-	case arrow.INT64:
-		oid = pgtype.Int8
-	case arrow.DECIMAL128:
-		oid = pgtype.Numeric
-	case arrow.BOOL:
-		oid = pgtype.Bool
-	case arrow.DATE32:
-		oid = pgtype.Date
-	case arrow.TIMESTAMP:
-		oid = pgtype.Timestamp
-		if t, ok := dt.(*arrow.TimestampType); ok && t.TimeZone != "" {
-			oid = pgtype.TimestampTZ
+// batch encodes a list of values, the first of which has the place first.
+func (e *keyEncoder) batch(list []*Value, first int64) (*keyBatch, error) {
+	b := &keyBatch{}
+	for i, v := range list {
+		keys, parts, err := e.encode(v)
+		if err != nil {
+			return nil, err
 		}
-	case arrow.TIME64:
-		oid = pgtype.Time
-	case arrow.EXTENSION, arrow.FIXED_SIZE_BINARY:
-		oid = pgtype.UUID
-	case arrow.BINARY, arrow.LARGE_BINARY:
-		oid = pgtype.Bytea
+		if keys == nil {
+			continue
+		}
+		if b.parts != 0 && parts != b.parts {
+			return nil, e.mismatch("keys have %d and %d values", b.parts, parts)
+		}
+		b.parts = parts
+		for _, k := range keys {
+			b.keys, b.places = append(b.keys, k), append(b.places, first+int64(i))
+		}
 	}
-	return pgtype.FormatNoTypmod(oid)
+	return b, nil
 }
 
-// comparable reports whether PostgreSQL compares a column of that storage type with a value of that type without a cast.
-func comparable(dt arrow.DataType, oid uint32) bool {
-	if oid == pgtype.Unknown {
-		return true
+// KeyTypes are the types of the columns of the key that a call of lookup or lookup_many names, as far as its arguments are known: what parameters in their
+// places stand for.
+func KeyTypes(ctx context.Context, env *Env, fn string, args []*Value) ([]uint32, error) {
+	ident, err := tableNamed(env.resolveOwn, fn, args)
+	if err != nil {
+		return nil, err
 	}
-	integer := oid == pgtype.Int2 || oid == pgtype.Int4 || oid == pgtype.Int8
-	switch dt.ID() {
-	case arrow.INT32, arrow.INT64:
-		return integer || oid == pgtype.Numeric
-	case arrow.DECIMAL128:
-		return integer || oid == pgtype.Numeric
-	case arrow.STRING, arrow.LARGE_STRING:
-		return oid == pgtype.Text || oid == pgtype.Varchar || oid == pgtype.BPChar || oid == pgtype.Name
-	case arrow.BOOL:
-		return oid == pgtype.Bool
-	case arrow.DATE32:
-		return oid == pgtype.Date
-	case arrow.TIMESTAMP:
-		return oid == pgtype.Timestamp || oid == pgtype.TimestampTZ || oid == pgtype.Date
-	case arrow.TIME64:
-		return oid == pgtype.Time
-	case arrow.EXTENSION, arrow.FIXED_SIZE_BINARY:
-		return oid == pgtype.UUID
-	case arrow.BINARY, arrow.LARGE_BINARY:
-		return oid == pgtype.Bytea
+	md, _, err := lookupTable(ctx, env, ident)
+	if err != nil {
+		return nil, err
 	}
-	return false
+	target, err := lookupTarget(ctx, env, &Shape{Ident: ident}, args)
+	if err != nil {
+		return nil, err
+	}
+	cols, err := env.Lookup.Columns(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	var out []uint32
+	for i, id := range cols.KeyIDs {
+		f, ok := cols.Table.FindFieldByID(id)
+		if !ok {
+			return nil, errors.New("key column " + cols.Key.Field(i).Name + " is not among the rows' columns")
+		}
+		oid, _ := pgtype.FromIceberg(f, md.Properties())
+		out = append(out, oid)
+	}
+	return out, nil
 }

@@ -56,7 +56,7 @@ func lookupShape(ctx context.Context, env *Env, fn string, args []*Value) (*Shap
 	}
 	cols, err := env.Lookup.Columns(ctx, target)
 	if err != nil {
-		return nil, err
+		return nil, badKey(err, md, ident[len(ident)-1], target.KeyColumns)
 	}
 	return &Shape{Ident: ident, Table: cols.Table, TableOID: oid, Columns: tableColumns(cols.Table, md.Properties())}, nil
 }
@@ -84,10 +84,9 @@ func lookupTable(ctx context.Context, env *Env, ident table.Identifier) (table.M
 // lookupTarget says what a call looks in: the bound's state, else the session's as_of, else the present with the transaction's own writes.
 func lookupTarget(ctx context.Context, env *Env, shape *Shape, args []*Value) (lookup.Target, error) {
 	t := lookup.Target{Cut: env.Cut, Ident: shape.Ident, Schema: shape.Table, Strict: boolArg(args, 4)}
-	if given(args, 3) {
-		for _, v := range args[3].Array {
-			t.KeyColumns = append(t.KeyColumns, v.Text)
-		}
+	var err error
+	if t.KeyColumns, err = columnsArg("key_columns", args, 3); err != nil {
+		return t, err
 	}
 	created, err := env.created(ctx, shape.Ident)
 	if err != nil {
@@ -140,17 +139,20 @@ func openLookup(ctx context.Context, env *Env, shape *Shape, args []*Value) (*Ro
 	if err != nil {
 		return nil, err
 	}
-	cols := p.Columns()
-	key, err := keyBatch(cols.Key, args[1])
+	enc, err := newKeyEncoder(env, p)
+	if err != nil {
+		return nil, err
+	}
+	keys, parts, err := enc.encode(args[1])
 	if err != nil {
 		return nil, err
 	}
 	batches := func(ctx context.Context) iter.Seq2[arrow.RecordBatch, error] {
 		return func(yield func(arrow.RecordBatch, error) bool) {
-			if key == nil { // a NULL part: no row
+			if len(keys) == 0 { // a NULL part: no row
 				return
 			}
-			rec, err := p.Lookup(ctx, key)
+			rec, err := p.FindForms(ctx, keys, parts)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -159,22 +161,5 @@ func openLookup(ctx context.Context, env *Env, shape *Shape, args []*Value) (*Ro
 			yield(rec, nil)
 		}
 	}
-	return &Rows{Schema: cols.Schema, N: 1, Batches: batches}, nil
-}
-
-// keyBatch is one key as a batch of one row; nil when no row can have it. Errors: 42804, 22P02.
-func keyBatch(schema *arrow.Schema, key *Value) (arrow.RecordBatch, error) {
-	parts := keyParts(schema, key)
-	if parts == nil {
-		return nil, nil
-	}
-	b, err := newKeyBuilder(schema, len(parts))
-	if err != nil {
-		return nil, err
-	}
-	defer b.release()
-	if err := b.add(parts); err != nil {
-		return nil, err
-	}
-	return b.batch(), nil
+	return &Rows{Schema: p.Columns().Schema, N: 1, Batches: batches}, nil
 }

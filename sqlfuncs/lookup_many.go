@@ -2,7 +2,10 @@ package sqlfuncs
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"slices"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -57,6 +60,10 @@ func openLookupMany(ctx context.Context, env *Env, shape *Shape, args []*Value) 
 	if err != nil {
 		return nil, err
 	}
+	enc, err := newKeyEncoder(env, p)
+	if err != nil {
+		return nil, err
+	}
 	sc, err := p.ManySchema()
 	if err != nil {
 		return nil, err
@@ -64,7 +71,7 @@ func openLookupMany(ctx context.Context, env *Env, shape *Shape, args []*Value) 
 	batches := func(ctx context.Context) iter.Seq2[arrow.RecordBatch, error] {
 		return func(yield func(arrow.RecordBatch, error) bool) {
 			for at := 0; at < len(keys); at += manyKeys {
-				rec, err := lookupKeys(ctx, p, keys[at:min(at+manyKeys, len(keys))], int64(at))
+				rec, err := lookupKeys(ctx, p, enc, keys[at:min(at+manyKeys, len(keys))], int64(at), target.Strict)
 				if err != nil {
 					yield(nil, err)
 					return
@@ -83,12 +90,15 @@ func openLookupMany(ctx context.Context, env *Env, shape *Shape, args []*Value) 
 	return &Rows{Schema: sc, N: int64(len(keys)), Batches: batches}, nil
 }
 
-// keyList is an array's elements. Errors: 42804 for what is no array.
+// keyList is an array's elements. Errors: 42804 for what is no array of one dimension.
 func keyList(v *Value) ([]*Value, error) {
 	switch {
 	case v == nil || v.Null:
 		return nil, nil
 	case v.Array != nil:
+		if severalDims(v.Text) || slices.ContainsFunc(v.Array, func(e *Value) bool { return e.Array != nil }) {
+			return nil, flatKeys()
+		}
 		return v.Array, nil
 	case pgtype.ElemOf(v.OID) != 0: // '{}'
 		return nil, nil
@@ -98,7 +108,10 @@ func keyList(v *Value) ([]*Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		list := parsed.(pgenc.Array) // of several dimensions: all elements, as unnest gives them
+		list := parsed.(pgenc.Array)
+		if len(list.Dims) > 1 {
+			return nil, flatKeys()
+		}
 		out := make([]*Value, len(list.Elems))
 		for i, e := range list.Elems {
 			out[i] = &Value{OID: pgtype.Unknown, Null: e == nil}
@@ -111,14 +124,23 @@ func keyList(v *Value) ([]*Value, error) {
 	return nil, pgerr.Newf(pgerr.DatatypeMismatch, "keys must be an array, not %s", pgtype.FormatNoTypmod(v.OID)).WithHint("Look one key up with lookup.")
 }
 
+// severalDims reports the text of an array of several dimensions: {{1,2},{3,4}}, perhaps behind its bounds.
+func severalDims(text string) bool {
+	i := strings.IndexByte(text, '{')
+	return i >= 0 && i+1 < len(text) && text[i+1] == '{'
+}
+
+func flatKeys() error {
+	return pgerr.New(pgerr.DatatypeMismatch, "keys must be an array of one dimension").WithHint("A key of several columns is a row: ARRAY[ROW(1, 'x'), ROW(2, 'y')].")
+}
+
 // lookupKeys looks keys up whose first has the given place; nil when none can have rows.
-func lookupKeys(ctx context.Context, p *lookup.Lookuper, keys []*Value, first int64) (arrow.RecordBatch, error) {
-	batch, places, err := keysBatch(p.Columns().Key, keys, first)
-	if err != nil || batch == nil {
+func lookupKeys(ctx context.Context, p *lookup.Lookuper, enc *keyEncoder, keys []*Value, first int64, strict bool) (arrow.RecordBatch, error) {
+	b, err := enc.batch(keys, first)
+	if err != nil || len(b.keys) == 0 {
 		return nil, err
 	}
-	defer batch.Release()
-	rec, err := p.LookupMany(ctx, batch)
+	rec, err := p.FindEach(ctx, b.keys, b.parts)
 	if err != nil {
 		return nil, err
 	}
@@ -127,40 +149,13 @@ func lookupKeys(ctx context.Context, p *lookup.Lookuper, keys []*Value, first in
 	found := rec.Column(last).(*array.Int64).Int64Values()
 	ordinals := array.NewInt64Builder(memory.DefaultAllocator)
 	defer ordinals.Release()
-	for _, k := range found {
-		ordinals.Append(places[k])
+	for i, k := range found {
+		if strict && i > 0 && b.places[k] == b.places[found[i-1]] { // two forms of one key
+			return nil, fmt.Errorf("%w: key %d", lookup.ErrSeveralRows, b.places[k])
+		}
+		ordinals.Append(b.places[k])
 	}
 	col := ordinals.NewArray()
 	defer col.Release()
 	return array.NewRecordBatch(rec.Schema(), append(append([]arrow.Array(nil), rec.Columns()[:last]...), col), rec.NumRows()), nil
-}
-
-// keysBatch is keys as a batch, and the place of each; nil when none can have rows. The first key's place is first.
-func keysBatch(key *arrow.Schema, keys []*Value, first int64) (arrow.RecordBatch, []int64, error) {
-	var b *keyBuilder
-	var places []int64
-	for i, k := range keys {
-		parts := keyParts(key, k)
-		if parts == nil {
-			continue
-		}
-		if b == nil {
-			var err error
-			if b, err = newKeyBuilder(key, len(parts)); err != nil {
-				return nil, nil, err
-			}
-			defer b.release()
-		}
-		if len(parts) != len(b.cols) {
-			return nil, nil, pgerr.Newf(pgerr.DatatypeMismatch, "keys have %d and %d values", len(b.cols), len(parts)).WithHint("%s", keyHint(key))
-		}
-		if err := b.add(parts); err != nil {
-			return nil, nil, err
-		}
-		places = append(places, first+int64(i))
-	}
-	if b == nil {
-		return nil, nil, nil
-	}
-	return b.batch(), places, nil
 }

@@ -23,10 +23,14 @@ func planLookup(list func(*Value) ([]*Value, error)) func(context.Context, *Env,
 		if err != nil {
 			return nil, err
 		}
+		enc, err := newKeyEncoder(env, p)
+		if err != nil {
+			return nil, err
+		}
 		counters := &liveset.ProbeCounters{}
-		files, rows, err := hitsOfKeys(liveset.WithProbeCounters(ctx, counters), p, keys)
+		files, rows, err := hitsOfKeys(liveset.WithProbeCounters(ctx, counters), p, enc, keys)
 		return []Fact{
-			{"Key", keyColumns(p.Columns().Key)},
+			{"Key", describeKey(enc.cols)},
 			{"Keys", len(keys)},
 			{"Files", fmt.Sprintf("considered=%d opened=%d", p.Files(), files)},
 			{"Bytes", counters.Counts().Bytes},
@@ -36,18 +40,17 @@ func planLookup(list func(*Value) ([]*Value, error)) func(context.Context, *Env,
 }
 
 // hitsOfKeys counts the files and rows that keys are found in.
-func hitsOfKeys(ctx context.Context, p *lookup.Lookuper, keys []*Value) (files, rows int, err error) {
+func hitsOfKeys(ctx context.Context, p *lookup.Lookuper, enc *keyEncoder, keys []*Value) (files, rows int, err error) {
 	seen := map[*liveset.LiveFile]struct{}{}
 	for at := 0; at < len(keys); at += manyKeys {
-		batch, _, err := keysBatch(p.Columns().Key, keys[at:min(at+manyKeys, len(keys))], 0)
+		b, err := enc.batch(keys[at:min(at+manyKeys, len(keys))], 0)
 		if err != nil {
 			return 0, 0, err
 		}
-		if batch == nil {
+		if len(b.keys) == 0 {
 			continue
 		}
-		hits, err := p.HitsOf(ctx, batch)
-		batch.Release()
+		hits, err := p.Hits(ctx, b.keys, b.parts)
 		if err != nil {
 			return 0, 0, err
 		}

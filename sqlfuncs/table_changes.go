@@ -3,14 +3,12 @@ package sqlfuncs
 import (
 	"context"
 	"iter"
-	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
 	"github.com/nordisk/skade-pg/changelog"
-	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 )
 
@@ -97,7 +95,7 @@ func changesRequest(ctx context.Context, env *Env, shape *Shape, args []*Value) 
 	if q.To, err = boundArg(env, args, 2); err != nil {
 		return q, err
 	}
-	if q.Identifier, err = identifierArg(args, 3); err != nil {
+	if q.Identifier, err = columnsArg("identifier", args, 3); err != nil {
 		return q, err
 	}
 	if given(args, 4) {
@@ -110,28 +108,6 @@ func changesRequest(ctx context.Context, env *Env, shape *Shape, args []*Value) 
 		q.Cut, q.Ident = env.Cut, st.Ident
 	}
 	return q, err
-}
-
-// identifierArg reads the columns that take the place of the identifier fields, nil for the table's own.
-func identifierArg(args []*Value, i int) ([]string, error) {
-	if !given(args, i) {
-		return nil, nil
-	}
-	var names []string
-	for _, v := range args[i].Array {
-		switch {
-		case v.Null:
-			return nil, pgerr.New(pgerr.NullValueNotAllowed, "identifier must not hold null")
-		case slices.Contains(names, v.Text):
-			return nil, pgerr.Newf(pgerr.DuplicateColumn, "column \"%s\" appears twice in identifier", v.Text)
-		}
-		names = append(names, v.Text)
-	}
-	if names == nil {
-		return nil, pgerr.New(pgerr.InvalidParameterValue, "identifier names no column").
-			WithHint("Leave it out, or give NULL, for the identifier fields of the table.")
-	}
-	return names, nil
 }
 
 // changesOf opens a call by Changes or Net; nil for a table that no commit knows.

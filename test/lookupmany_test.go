@@ -99,7 +99,7 @@ func TestLookupManyKeys(t *testing.T) {
 	require.Empty(t, rows(t, c, "SELECT * FROM lookup('i', 1.5)"))
 	require.Equal(t, [][]string{{"1", "1"}}, rows(t, c, "SELECT * FROM lookup_many('i', ARRAY[1.5, 1.0])"))
 	e := sqlstate(t, c, "SELECT * FROM lookup('l', ROW(1, 2, 3))")
-	require.Equal(t, "The key is (o integer, line integer).", e.Hint)
+	require.Equal(t, "The key is (o integer, line smallint).", e.Hint)
 	run(t, c, "CREATE TABLE nokey (a int)")
 	require.Equal(t, "42P10", sqlstate(t, c, "SELECT * FROM lookup_many('nokey', ARRAY[1])").Code)
 	run(t, c, "CREATE TABLE ours (_key_ordinal int PRIMARY KEY)")

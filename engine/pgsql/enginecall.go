@@ -78,6 +78,7 @@ func (az *analyzer) arg(e *expr) *Arg {
 	case e.kind == kParam:
 		a.Param = e.param
 	case e.kind == kRow:
+		a.Row = []*Arg{}
 		for _, f := range e.args {
 			if f.typ == pgtype.Unknown && f.kind != kConst {
 				f = (&scope{az: az}).coerceTo(f, pgtype.Text, -1, implicitCoercion, "")

@@ -105,6 +105,12 @@ type SchemaChecker interface{ SchemaExists(name string) bool }
 // DateOrderer is what a Resolver may be, too: the session's order of day, month and year in input (DateStyle). The default is MDY.
 type DateOrderer interface{ DateOrder() pgenc.DateOrder }
 
+// ArgTyper is what a Resolver may be, too: it knows the types of parameters in argument i of a SetOf function, whose declared type is any, by the fields of
+// a row there, or alone. args are the other arguments.
+type ArgTyper interface {
+	ArgTypes(fn EngineFunc, args []*Arg, i int) []uint32
+}
+
 // Query is an analysed SELECT, VALUES, INSERT, UPDATE, DELETE or MERGE.
 type Query struct {
 	// Relations are the sources by number; SQL refers to them through Render.

@@ -1,6 +1,7 @@
 package pgsql
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -204,6 +205,7 @@ func (c *srfCall) unnested() *expr {
 func (s *scope) engineSource(c *funcCallInfo) *srfCall {
 	fn := *c.proc.engine
 	args := make([]*Arg, len(fn.Args))
+	var untyped []int
 	for i, a := range c.args {
 		if a == nil {
 			continue
@@ -214,10 +216,14 @@ func (s *scope) engineSource(c *funcCallInfo) *srfCall {
 			}
 			continue
 		}
-		if a.typ == pgtype.Unknown && a.kind != kConst {
-			a = s.coerceTo(a, pgtype.Text, -1, implicitCoercion, "")
+		if a.typ == pgtype.Unknown && a.kind != kConst || a.kind == kRow {
+			untyped = append(untyped, i) // what it stands for the other arguments may say
+			continue
 		}
 		args[i] = s.az.arg(a)
+	}
+	for _, i := range untyped {
+		args[i] = s.az.arg(s.typedArg(fn, args, i, c.args[i]))
 	}
 	rel, err := s.az.r.TableFunction(fn, args)
 	s.az.check(err, c.node.Location)
@@ -227,6 +233,33 @@ func (s *scope) engineSource(c *funcCallInfo) *srfCall {
 	e := s.az.addRel(rel, c.name, c.node.Location)
 	e.use.Func, e.use.Args = &fn, args
 	return &srfCall{rel: e, elem: &expr{kind: kColumn, typ: pgtype.Record, mod: -1}}
+}
+
+// typedArg gives parameters without a type in argument i the type that the caller has for them, else text.
+func (s *scope) typedArg(fn EngineFunc, args []*Arg, i int, a *expr) *expr {
+	var types []uint32
+	if t, ok := s.az.r.(ArgTyper); ok && fn.Args[i] == pgtype.Any {
+		types = t.ArgTypes(fn, args, i)
+	}
+	typed := func(a *expr, part int) *expr {
+		if a.typ != pgtype.Unknown || a.kind == kConst {
+			return a
+		}
+		typ := uint32(pgtype.Text)
+		if part < len(types) {
+			typ = types[part]
+		}
+		return s.coerceTo(a, typ, -1, implicitCoercion, "")
+	}
+	if a.kind != kRow {
+		return typed(a, 0)
+	}
+	row := *a
+	row.args = slices.Clone(a.args)
+	for k, f := range row.args {
+		row.args[k] = typed(f, k)
+	}
+	return &row
 }
 
 // drivenArg is an argument that comes from a part, perhaps under a cast; nil for another expression.

@@ -173,7 +173,7 @@ func (s *scope) arrayExpr(a *pg_query.A_ArrayExpr, want uint32) *expr {
 		items[i] = s.coerceCommon(items[i], typ, "ARRAY")
 	}
 	arr := typ
-	if elemType(typ) == 0 {
+	if elemType(typ) == 0 && typ != pgtype.RecordArray {
 		arr = arrayType(typ)
 	}
 	if arr == 0 {
