@@ -239,3 +239,42 @@ func TestFailingStore(t *testing.T) {
 	}
 	require.Positive(t, failed)
 }
+
+// TestIndexOfWidenedKey: an index that was written when a column was an int is right when it is a long, kept whole and as fingerprints.
+func TestIndexOfWidenedKey(t *testing.T) {
+	for _, ids := range [][]int{{2}, {2, 3}} {
+		k := newKit(t, 2)
+		const n = 9000
+		rows := namedRows(0, n)
+		for i := range rows {
+			rows[i].k = ptr(int32(i - n/2))
+		}
+		old := k.dataFileBy(ids, rows)
+		fields := slices.Clone(testSchema().Fields())
+		fields[1].Type = prim.Int64
+		k.meta.schemas = append(k.meta.schemas, iceberg.NewSchemaWithIdentifiers(1, []int{1}, fields...))
+		k.commit(change{add: []iceberg.DataFile{old}})
+		c := k.cache()
+		s := k.at(c, *k.head)
+		for i := 0; i < n; i += 97 {
+			key := func(s string) []byte {
+				b := longKey(int64(i - n/2))
+				if len(ids) > 1 {
+					b = keyindex.AppendString(b, s)
+				}
+				return b
+			}
+			keys := [][]byte{key(*rows[i].s), longKey(1<<40 + int64(i))}
+			if len(ids) > 1 {
+				keys[1] = key("another")
+			}
+			hits, err := c.Probe(t.Context(), k.ref, s, ids, keys)
+			require.NoError(t, err)
+			require.Len(t, slices.DeleteFunc(hits, func(h Hit) bool { return h.KeyOrdinal == 0 && int(h.Pos) == i }), 0)
+		}
+		require.EqualValues(t, 1, c.Stats().KeyIndexes)
+		require.Zero(t, c.Stats().IndexBuilds)
+		require.Zero(t, c.ProbeCounts().Needless)
+		require.Positive(t, c.ProbeCounts().IndexHits)
+	}
+}

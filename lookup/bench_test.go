@@ -4,7 +4,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
+	"path/filepath"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -76,9 +78,10 @@ func newBenchTable(b *testing.B, rows, commits int64, upsert, text bool) *benchT
 		}
 		x.k.Append(b, x.ident, typed(x.batch(ids, 0)))
 	}
-	if upsert {
+	const most = 10_000_000 // rows whose tenth is upserted at once
+	for lo := int64(0); upsert && lo < rows; lo += most {
 		var tenth []int64
-		for r := int64(0); r < rows; r += 10 {
+		for r := lo; r < min(lo+most, rows); r += 10 {
 			tenth = append(tenth, r)
 		}
 		x.k.Do(b, x.ident, func(tt *warehouse.TxTable) error {
@@ -86,7 +89,30 @@ func newBenchTable(b *testing.B, rows, commits int64, upsert, text bool) *benchT
 			return err
 		})
 	}
+	x.sizes(b)
 	return x
+}
+
+// sizes logs what the table's files take.
+func (x *benchTable) sizes(b *testing.B) {
+	var data, index int64
+	require.NoError(b, filepath.WalkDir(x.k.Dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		st, err := d.Info()
+		if err != nil {
+			return err
+		}
+		switch filepath.Ext(path) {
+		case ".parquet":
+			data += st.Size()
+		case ".keyidx":
+			index += st.Size()
+		}
+		return nil
+	}))
+	b.Logf("%d rows: data files %d bytes, key indexes %d bytes, %.2f a row", x.rows, data, index, float64(index)/float64(x.rows))
 }
 
 // probe looks up the row and checks the answer; odd ids are absent.

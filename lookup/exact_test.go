@@ -171,3 +171,30 @@ func requirePrefixes(t *testing.T, p *lookup.Lookuper, key func(int) []any, mode
 		}
 	}
 }
+
+// TestLongKeys: keys of a megabyte that differ in their last byte.
+func TestLongKeys(t *testing.T) {
+	k := testkit.Open(t)
+	sc := testkit.Columns([]string{"a", "b"}, "a string", "b binary", "v long")
+	ident := k.Table(t, "s.t", 2, sc)
+	long := strings.Repeat("x\x00", 1<<19)
+	k.Append(t, ident, testkit.Batch(sc, []any{long + "1", []byte(long), 1}, []any{long + "2", []byte(long), 2}, []any{long + "2", []byte{}, 3}))
+	l := lookup.New(lookup.Options{Live: k.Live})
+	p := prepare(t, l, lookup.Target{Cut: k.Catalog.Cut(), Ident: ident})
+	for range 2 {
+		for want, key := range [][]any{1: {long + "1", []byte(long)}, 2: {long + "2", []byte(long)}, 3: {long + "2", []byte{}}} {
+			if key == nil {
+				continue
+			}
+			rec, err := p.Lookup(ctx, testkit.ArrowBatch(p.Columns().Key, key))
+			require.NoError(t, err)
+			require.Equal(t, []int64{int64(want)}, lastColumn(rec))
+		}
+		rec, err := p.Lookup(ctx, testkit.ArrowBatch(p.Columns().Key, []any{long + "3", []byte{}}))
+		require.NoError(t, err)
+		require.Empty(t, lastColumn(rec))
+		rec, err = p.Lookup(ctx, testkit.ArrowBatch(arrow.NewSchema(p.Columns().Key.Fields()[:1], nil), []any{long + "2"}))
+		require.NoError(t, err)
+		require.ElementsMatch(t, []int64{2, 3}, lastColumn(rec))
+	}
+}

@@ -3,6 +3,7 @@ package parquetio
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
 	"github.com/stretchr/testify/require"
+
+	"github.com/nordisk/skade-pg/internal/keyindex"
 )
 
 // TestOrder writes rows in sort orders with both directions and both places of NULLs, in memory and through spilled runs.
@@ -71,7 +74,7 @@ func TestOrder(t *testing.T) {
 			return direct(cmp.Compare(x.b, y.b), x.nullB, y.nullB, order[1])
 		})
 		for _, budget := range []int64{0, 1} {
-			files := write(t, WriterOptions{Schema: sc, SortIDs: []int{1}, Order: order, SortOrderID: 3, MemoryBudget: budget, TempDir: t.TempDir()}, recs...)
+			files := write(t, WriterOptions{Schema: sc, SortIDs: []int{1}, NoKeyIndex: true, Order: order, SortOrderID: 3, MemoryBudget: budget, TempDir: t.TempDir()}, recs...)
 			require.Len(t, files, 1)
 			require.Equal(t, 3, *files[0].DataFile.SortOrderID())
 			var rows []string
@@ -87,5 +90,27 @@ func TestOrder(t *testing.T) {
 			}
 			require.Equal(t, rows, scanAll(t, open(t, files[0]), ReadOptions{Schema: sc}), "%v", order)
 		}
+	}
+}
+
+// TestKeyIndexOfOtherOrder: a file in an order of its own has a key index, too.
+func TestKeyIndexOfOtherOrder(t *testing.T) {
+	sc := iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64, Required: true}, field(2, "v", iceberg.PrimitiveTypes.Int64))
+	as, err := ArrowSchema(sc, false)
+	require.NoError(t, err)
+	rb := array.NewRecordBuilder(memory.DefaultAllocator, as)
+	const n = KeyIndexMinRows
+	for i := range int64(n) {
+		rb.Field(0).(*array.Int64Builder).Append(i * 7919 % n)
+		rb.Field(1).(*array.Int64Builder).Append(i)
+	}
+	f := write(t, WriterOptions{Schema: sc, SortIDs: []int{1}, Order: []OrderField{{2, true, false}}}, rb.NewRecordBatch())[0]
+	data, err := os.ReadFile(f.KeyIndexPath)
+	require.NoError(t, err)
+	ix, err := keyindex.Decode(data)
+	require.NoError(t, err)
+	require.Equal(t, open(t, f).Source(), ix.Source())
+	for i := range int64(n) {
+		require.Equal(t, []uint32{uint32(n - 1 - i)}, ix.Find(nil, keyindex.AppendLong(nil, i*7919%n)))
 	}
 }

@@ -27,8 +27,7 @@ type WriterOptions struct {
 	Partition map[int]any
 	// SortIDs are the field ids rows are sorted by (the identifier fields); nil keeps the order of Write.
 	SortIDs []int
-	// Order is the order of the rows in place of SortIDs'. Files in it have no sidecar key index, which needs the key's order: readers make
-	// one when they need it.
+	// Order is the order of the rows in place of SortIDs'.
 	Order []OrderField
 	// PageSize is the data page size in bytes (default 16 KiB).
 	PageSize int
@@ -135,11 +134,8 @@ func NewWriter(_ context.Context, dir string, o WriterOptions) (*Writer, error) 
 	if w.order, err = orderColumns(o.Schema, o.Order); err != nil {
 		return nil, err
 	}
-	if len(w.order) > 0 {
-		if w.o.Unique {
-			return nil, fmt.Errorf("unique keys in a sort order of their own: %w", errors.ErrUnsupported)
-		}
-		w.o.NoKeyIndex = true
+	if len(w.order) > 0 && w.o.Unique {
+		return nil, fmt.Errorf("unique keys in a sort order of their own: %w", errors.ErrUnsupported)
 	}
 	return w, nil
 }
