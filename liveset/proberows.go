@@ -2,8 +2,10 @@ package liveset
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -15,6 +17,14 @@ import (
 
 // Unverified says that a hit of AppendCandidates may be a row of another key, which ReadVerified finds out.
 func (h Hit) Unverified() bool { return h.maybe }
+
+// CompareHits orders hits by file (V4) and position.
+func CompareHits(a, b Hit) int {
+	if c := strings.Compare(a.File.File.order, b.File.File.order); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Pos, b.Pos)
+}
 
 // AppendCandidates is AppendProbe, or ProbePrefix for the first n of keyIDs, that leaves it to ReadVerified to compare the keys of rows that an index named by
 // fingerprint: whoever reads the rows anyway reads their pages once.

@@ -10,7 +10,8 @@
 //
 //   - K1 merge-on-read: a row is returned if and only if it is live at the state, whoever wrote the deletes.
 //   - K2 NULL: a key with a NULL part finds no row.
-//   - K3 all: a key that several live rows have returns all of them, ordered by data file and position.
+//   - K3 all: a key that several live rows have returns all of them, ordered by data file and position. In key columns of doubles 0 and −0 are equal, and
+//     all NaNs, as in SQL.
 //   - K4 many: LookupMany returns for every key what Lookup returns, duplicates of a key kept, ordered by key ordinal.
 //   - K5 exact cache: cached rows are addressed by (data file, position), which never change; a commit invalidates
 //     nothing.

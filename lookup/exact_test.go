@@ -2,6 +2,9 @@ package lookup_test
 
 import (
 	"fmt"
+	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +17,7 @@ import (
 
 	"github.com/nordisk/skade-pg/internal/keyindex"
 	"github.com/nordisk/skade-pg/internal/testkit"
+	"github.com/nordisk/skade-pg/liveset"
 	"github.com/nordisk/skade-pg/lookup"
 )
 
@@ -197,4 +201,88 @@ func TestLongKeys(t *testing.T) {
 		require.NoError(t, err)
 		require.ElementsMatch(t, []int64{2, 3}, lastColumn(rec))
 	}
+}
+
+// TestZeros: 0 and −0 are one key, as they are equal in SQL, and NaN is another.
+func TestZeros(t *testing.T) {
+	for _, cols := range [][]string{{"d double"}, {"d double", "s string"}, {"s string", "d double", "e double"}} {
+		k := testkit.Open(t)
+		sc := testkit.Columns(nil, append(slices.Clone(cols), "v long")...)
+		ident := k.Table(t, "s.t", 2, sc)
+		values := []float64{0, math.Copysign(0, -1), math.NaN(), -math.NaN(), 1, math.Inf(-1)}
+		row := func(d float64, v int) (out []any) {
+			for _, c := range cols {
+				if strings.HasSuffix(c, "double") {
+					out = append(out, d)
+				} else {
+					out = append(out, "same")
+				}
+			}
+			if v > 0 {
+				out = append(out, v)
+			}
+			return out
+		}
+		var rows, keys [][]any
+		for i, d := range values {
+			rows, keys = append(rows, row(d, i+1)), append(keys, row(d, 0))
+		}
+		k.Append(t, ident, testkit.Batch(sc, rows[3:]...))
+		k.Append(t, ident, testkit.Batch(sc, rows[:3]...))
+		var names []string
+		for _, c := range cols {
+			names = append(names, c[:1])
+		}
+		l := lookup.New(lookup.Options{Live: k.Live})
+		p := prepare(t, l, lookup.Target{Cut: k.Catalog.Cut(), Ident: ident, KeyColumns: names})
+		want := [][]int64{{1, 2}, {1, 2}, {4, 3}, {4, 3}, {5}, {6}}
+		var all []int64
+		for i, w := range want {
+			rec, err := p.Lookup(ctx, testkit.ArrowBatch(p.Columns().Key, keys[i]))
+			require.NoError(t, err)
+			require.Equal(t, w, lastColumn(rec), "%v", keys[i])
+			all = append(all, w...)
+		}
+		rec, err := p.LookupMany(ctx, testkit.ArrowBatch(p.Columns().Key, keys...))
+		require.NoError(t, err)
+		require.Equal(t, all, rec.Column(int(rec.NumCols())-2).(*array.Int64).Int64Values())
+	}
+}
+
+// TestIndexGoesWithItsFile: the index that a lookup stored for another writer's file is no orphan while the file is there, and goes with it.
+func TestIndexGoesWithItsFile(t *testing.T) {
+	k := testkit.Open(t)
+	sc := testkit.Columns([]string{"a"}, "a string", "v long")
+	ident := k.Table(t, "s.t", 2, sc)
+	raw := &testkit.Raw{Catalog: k.Catalog, FS: k.FS, Ident: ident}
+	rows := make([]testkit.Record, 9000)
+	for i := range rows {
+		rows[i] = testkit.Record{1: fmt.Sprint("key ", i), 2: int64(i)}
+	}
+	f := raw.DataFile(t, sc, testkit.Place{Spec: raw.Meta(t).PartitionSpec()}, rows, testkit.FileOptions{})
+	raw.Commit(t, testkit.RawCommit{Add: []testkit.RawFile{f}})
+	index := f.FilePath() + ".keyidx"
+	l := lookup.New(lookup.Options{Live: k.Live})
+	p := prepare(t, l, lookup.Target{Cut: k.Catalog.Cut(), Ident: ident})
+	for i := range 50 {
+		require.Equal(t, []string{fmt.Sprintf("key %d|%d", i*171, i*171)}, get(t, p, p.NewKey().String(fmt.Sprint("key ", i*171))))
+	}
+	require.FileExists(t, index)
+	require.EqualValues(t, 1, k.Live.ProbeCounts().Built)
+	_, err := k.Warehouse.RemoveOrphans(ctx, ident, 0)
+	require.NoError(t, err)
+	require.FileExists(t, index)
+
+	fresh := liveset.NewCache(liveset.Options{FS: k.FS})
+	p = prepare(t, lookup.New(lookup.Options{Live: fresh}), lookup.Target{Cut: k.Catalog.Cut(), Ident: ident})
+	require.Len(t, get(t, p, p.NewKey().String("key 8999")), 1)
+	require.Zero(t, fresh.ProbeCounts().Built)
+
+	require.NoError(t, k.Warehouse.RemoveFiles(ctx, []string{f.FilePath()}))
+	require.NoFileExists(t, index)
+	orphan := filepath.Join(filepath.Dir(index), "gone.parquet.keyidx")
+	require.NoError(t, os.WriteFile(orphan, []byte("left behind"), 0o600))
+	_, err = k.Warehouse.RemoveOrphans(ctx, ident, 0)
+	require.NoError(t, err)
+	require.NoFileExists(t, orphan)
 }

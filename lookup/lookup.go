@@ -84,7 +84,7 @@ func (l *Lookup) Prepare(ctx context.Context, t Target) (*Lookuper, error) {
 			return p, nil
 		}
 	}
-	p := &Lookuper{l: l, b: b, set: t.Live, rows: l.rows, strict: t.Strict,
+	p := &Lookuper{l: l, b: b, set: t.Live, rows: l.rows, strict: t.Strict, double: b.hasDouble(),
 		owner: xxh3.HashString(id), shape: xxh3.HashString(b.ref.UUID.String() + b.shape())}
 	if p.empty, err = emptyBatch(b.cols.Schema); err != nil {
 		return nil, err
@@ -128,6 +128,7 @@ type Lookuper struct {
 	shape  uint64 // names (table, rows' schema) in the cache
 	own    bool   // a transaction's own writes: nothing is kept under owner
 	strict bool
+	double bool // the key has a column in which 0 and −0 are equal
 }
 
 // Columns returns the shape of rows and key.
@@ -185,7 +186,14 @@ func (p *Lookuper) find(ctx context.Context, key []byte, parts int) (arrow.Recor
 		}
 	}
 	s.keys[0] = key
-	hits, err := p.probe(ctx, s.hits[:0], s.keys[:], parts)
+	keys := s.keys[:]
+	if p.double {
+		keys = p.b.zeros(key)
+	}
+	hits, err := p.probe(ctx, s.hits[:0], keys, parts)
+	if len(keys) > 1 {
+		inOrder(hits, make([]int64, len(keys)))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +201,7 @@ func (p *Lookuper) find(ctx context.Context, key []byte, parts int) (arrow.Recor
 		clear(hits) // a pooled hit must not hold a file's description
 		s.hits = hits[:0]
 	}()
-	rows, err := p.read(ctx, key, s.keys[:], hits)
+	rows, err := p.read(ctx, key, keys, hits)
 	s.keys[0] = nil
 	if err != nil {
 		return nil, err
@@ -266,13 +274,22 @@ func (p *Lookuper) LookupMany(ctx context.Context, keys arrow.RecordBatch) (arro
 func (p *Lookuper) many(ctx context.Context, sc *arrow.Schema, encoded [][]byte, parts int) (arrow.RecordBatch, error) {
 	probes, ordinals := make([][]byte, 0, len(encoded)), make([]int64, 0, len(encoded))
 	for i, k := range encoded {
-		if k != nil {
+		switch {
+		case k == nil:
+		case p.double:
+			for _, k := range p.b.zeros(k) {
+				probes, ordinals = append(probes, k), append(ordinals, int64(i))
+			}
+		default:
 			probes, ordinals = append(probes, k), append(ordinals, int64(i))
 		}
 	}
 	hits, err := p.probe(ctx, nil, probes, parts)
 	if err != nil {
 		return nil, err
+	}
+	if p.double {
+		inOrder(hits, ordinals)
 	}
 	rows := p.empty
 	if len(hits) > 0 {
