@@ -196,7 +196,7 @@ func (p *prober) probe(ctx context.Context, dst []Hit, s *Set, n int, keys [][]b
 		dst = dst[:start+len(found)]
 	}
 	if len(keys) > 1 {
-		slices.SortStableFunc(dst[start:], func(a, b Hit) int { return a.KeyOrdinal - b.KeyOrdinal })
+		orderHits(dst[start:], len(keys))
 	}
 	return dst, nil
 }
@@ -221,6 +221,9 @@ func (p *prober) filesFor(s *Set, n int, keys [][]byte) {
 
 // sortedKeys are the ordinals of keys in key order, so that a file's range of keys is found by binary search.
 func sortedKeys(order []int, keys [][]byte) []int {
+	if len(keys) >= manyKeys {
+		return appendSorted(order, keys)
+	}
 	for i := range keys {
 		order = append(order, i)
 	}

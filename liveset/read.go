@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow-go/v18/arrow"
@@ -184,46 +183,6 @@ func (c *Cache) ReadHits(ctx context.Context, ref Ref, sc *iceberg.Schema, m Met
 	ctx, n := newTally(ctx)
 	defer n.done(c)
 	return c.readHits(ctx, ref, sc, m, hits)
-}
-
-func (c *Cache) readHits(ctx context.Context, ref Ref, sc *iceberg.Schema, m MetaColumns, hits []Hit) (arrow.RecordBatch, error) {
-	if oneRun(hits) {
-		return c.ReadRows(ctx, ref, hits[0].File.File, sc, m, positionsOf(hits, nil))
-	}
-	as, err := ArrowSchema(sc, m)
-	if err != nil {
-		return nil, err
-	}
-	byFile := map[*File][]int{}
-	var files []*File
-	for i, h := range hits {
-		if _, ok := byFile[h.File.File]; !ok {
-			files = append(files, h.File.File)
-		}
-		byFile[h.File.File] = append(byFile[h.File.File], i)
-	}
-	var parts []arrow.RecordBatch
-	defer func() {
-		for _, p := range parts {
-			p.Release()
-		}
-	}()
-	place := make([]uint32, len(hits)) // of each hit in the concatenation
-	at := uint32(0)
-	for _, f := range files {
-		idx := byFile[f]
-		sort.SliceStable(idx, func(i, j int) bool { return hits[idx[i]].Pos < hits[idx[j]].Pos })
-		rec, err := c.ReadRows(ctx, ref, f, sc, m, positionsOf(hits, idx))
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, rec)
-		for _, i := range idx {
-			place[i] = at
-			at++
-		}
-	}
-	return parquetio.Gather(ctx, as, parts, place)
 }
 
 // oneRun reports whether the hits are rows of one file in order: most probes find one row.

@@ -19,6 +19,20 @@ func (p *Lookuper) KeyTypes() []iceberg.Type { return p.b.keyTypes }
 // Rows is the number of the state's live rows.
 func (p *Lookuper) Rows() int64 { return p.set.Rows() }
 
+// RowBytes is about how many bytes a row takes in the state's data files, compressed.
+func (p *Lookuper) RowBytes() int64 {
+	var rows, bytes int64
+	for f := range p.set.Files() {
+		if rows, bytes = rows+f.File.Records, bytes+f.File.Size; rows > 1<<20 {
+			break
+		}
+	}
+	if rows == 0 {
+		return 0
+	}
+	return bytes / rows
+}
+
 // Files is the number of the state's data files.
 func (p *Lookuper) Files() int { return p.set.NumFiles() }
 

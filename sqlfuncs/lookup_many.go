@@ -17,8 +17,16 @@ import (
 	"github.com/nordisk/skade-pg/lookup"
 )
 
-// manyKeys is how many keys are probed at once: their pages are read together, and the rows of so many are held.
-const manyKeys = 16 << 10
+// manyKeys and manyBytes bound the keys that are probed at once: their pages are read together, each once, and their rows are held.
+const (
+	manyKeys  = 256 << 10
+	manyBytes = 64 << 20
+)
+
+// atOnce is how many keys are probed at once, by the bytes of a row in the files.
+func atOnce(p *lookup.Lookuper) int {
+	return int(max(256, min(manyKeys, manyBytes/max(1, 4*p.RowBytes()))))
+}
 
 // lookupMany is lookup_many(tbl, keys [, as_of [, key_columns [, strict]]]): the live rows of each key of an array, in its order; a key that
 // occurs twice gives its rows twice. Keys of several columns are ROW(…).
@@ -70,8 +78,9 @@ func openLookupMany(ctx context.Context, env *Env, shape *Shape, args []*Value) 
 	}
 	batches := func(ctx context.Context) iter.Seq2[arrow.RecordBatch, error] {
 		return func(yield func(arrow.RecordBatch, error) bool) {
-			for at := 0; at < len(keys); at += manyKeys {
-				rec, err := lookupKeys(ctx, p, enc, keys[at:min(at+manyKeys, len(keys))], int64(at), target.Strict)
+			n := atOnce(p)
+			for at := 0; at < len(keys); at += n {
+				rec, err := lookupKeys(ctx, p, enc, keys[at:min(at+n, len(keys))], int64(at), target.Strict)
 				if err != nil {
 					yield(nil, err)
 					return
