@@ -72,8 +72,49 @@ func orderHits(hits []Hit, keys int) {
 	copy(hits, out)
 }
 
-// sideBySide is from how many rows on the files of hits are read on several cores: below it, starting them costs more than it saves.
+// sideBySide is from how many keys or rows on several cores work: below it, starting them costs more than it saves.
 const sideBySide = 4096
+
+// sideBySide probes ranges of the keys, in key order, on all cores.
+func (p *prober) sideBySide(ctx context.Context, dst []Hit, s *Set, n int, keys [][]byte) ([]Hit, error) {
+	order := appendSorted(make([]int, 0, len(keys)), keys)
+	cores := runtime.GOMAXPROCS(0)
+	found := make([][]Hit, cores)
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range cores {
+		part := order[len(order)*i/cores : len(order)*(i+1)/cores]
+		g.Go(func() error {
+			q, err := p.c.prober(p.ref, p.ids)
+			if err != nil {
+				return err
+			}
+			defer q.release()
+			q.loose, q.most = p.loose, p.most
+			mine := make([][]byte, len(part))
+			for k, ord := range part {
+				mine[k] = keys[ord]
+			}
+			hits, err := q.inTurn(ctx, nil, s, n, mine)
+			for k := range hits {
+				hits[k].KeyOrdinal = part[hits[k].KeyOrdinal]
+			}
+			found[i] = hits
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return dst, err
+	}
+	start := len(dst)
+	for _, hits := range found {
+		dst = append(dst, hits...)
+	}
+	if p.most > 0 && len(dst)-start > p.most {
+		return dst, errManyHits
+	}
+	orderHits(dst[start:], len(keys))
+	return dst, nil
+}
 
 // readFiles reads the rows of hits that idx names, file by file, in order of position.
 func (c *Cache) readFiles(ctx context.Context, ref Ref, sc *iceberg.Schema, m MetaColumns, hits []Hit, files []*File, idx [][]int) ([]arrow.RecordBatch, error) {

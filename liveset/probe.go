@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sort"
 	"sync"
@@ -162,7 +163,14 @@ func (c *Cache) probe(ctx context.Context, dst []Hit, ref Ref, s *Set, ids []int
 	return p.probe(ctx, dst, s, n, keys)
 }
 
-func (p *prober) probe(ctx context.Context, dst []Hit, s *Set, n int, keys [][]byte) (_ []Hit, err error) {
+func (p *prober) probe(ctx context.Context, dst []Hit, s *Set, n int, keys [][]byte) ([]Hit, error) {
+	if len(keys) >= sideBySide && runtime.GOMAXPROCS(0) > 1 {
+		return p.sideBySide(ctx, dst, s, n, keys)
+	}
+	return p.inTurn(ctx, dst, s, n, keys)
+}
+
+func (p *prober) inTurn(ctx context.Context, dst []Hit, s *Set, n int, keys [][]byte) (_ []Hit, err error) {
 	ids, c := p.ids, p.c
 	if n < 1 || n > len(ids) {
 		return dst, fmt.Errorf("%w: prefix of %d of %d key fields", ErrUnknownField, n, len(ids))
@@ -171,6 +179,9 @@ func (p *prober) probe(ctx context.Context, dst []Hit, s *Set, n int, keys [][]b
 	defer p.n.done(c)
 	p.n.Keys = int64(len(keys))
 	start := len(dst)
+	if len(keys) >= manyKeys {
+		dst = slices.Grow(dst, len(keys))
+	}
 	p.order = sortedKeys(p.order[:0], keys)
 	p.hashes = hashKeys(p.hashes[:0], p.cols[:n], keys)
 	p.filesFor(s, n, keys)

@@ -146,6 +146,11 @@ func TestJoinsByKey(t *testing.T) {
 	}
 	require.Len(t, bothWays(t, c, "SELECT c.id FROM c JOIN u ON u.id = c.ref ORDER BY 1"), 2, "the test compares something")
 
+	// Very many keys are probed on several cores: the rows and their order are those of the join.
+	many := "SELECT (i * 7) % 1100 AS k, i FROM generate_series(1, 9000) i"
+	require.Equal(t, rows(t, c, "SELECT u.id, u.v, x.i - 1 FROM ("+many+") x JOIN u ON u.id = x.k ORDER BY x.i"),
+		rows(t, c, "SELECT id, v, _key_ordinal FROM lookup_many('u', (SELECT array_agg(k ORDER BY i) FROM ("+many+") x))"))
+
 	// A statement's own rows; views; writes.
 	run(t, c, "BEGIN; INSERT INTO u VALUES (11, 1, 'own'); UPDATE u SET v = 'mine' WHERE id = 7; DELETE FROM u WHERE id = 14")
 	require.Equal(t, [][]string{{"1", "mine"}, {"2", "own"}}, bothWays(t, c, "SELECT c.id, u.v FROM c JOIN u ON u.id = c.ref ORDER BY 1"))
