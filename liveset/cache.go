@@ -33,7 +33,7 @@ type Cache struct {
 	fs    *storeio.FS
 	log   zerolog.Logger
 	lru   *lru
-	pages *parquetio.PageCache // inflated pages of single rows; a quarter of the budget
+	pages *parquetio.PageCache // inflated pages of single rows; what the rest leaves of the budget, a quarter at least
 	stats counters
 	home  string
 	// warned are the files whose index was said to be unusable.
@@ -67,12 +67,18 @@ func NewCache(o Options) *Cache {
 	case o.Budget < 0:
 		o.Budget = 0
 	}
-	c := &Cache{fs: o.FS, log: o.Logger, home: homeOf(o.Home), lru: newLRU(o.Budget - o.Budget/4), pages: parquetio.NewPageCache(o.Budget / 4)}
+	c := &Cache{fs: o.FS, log: o.Logger, home: homeOf(o.Home), lru: newLRU(o.Budget - o.Budget/4), pages: parquetio.NewPageCache(pagesBudget(o.Budget, 0))}
+	c.lru.resized = func(used int64) { c.pages.SetBudget(pagesBudget(o.Budget, used)) }
 	c.latest.byTable = map[uuid.UUID]int64{}
 	c.probers.m = map[proberKey]*prober{}
 	c.projections.m = map[projectionKey]*iceberg.Schema{}
 	c.warned.m = map[string]bool{}
 	return c
+}
+
+// pagesBudget is what pages may take of a budget: what the rest leaves, short of a sixteenth, and at least a quarter.
+func pagesBudget(budget, used int64) int64 {
+	return max(budget/4, budget-budget/16-used)
 }
 
 // Ref says which table a set belongs to. Metadata must hold the snapshots asked for, and the schemas and specs they use.

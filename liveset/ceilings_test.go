@@ -219,3 +219,28 @@ func firstAbove(counts map[string][2]int64) error {
 	}
 	return nil
 }
+
+// TestPagesTakeWhatIsLeft: pages have the budget to themselves until other things need it.
+func TestPagesTakeWhatIsLeft(t *testing.T) {
+	x := newFixture(t, []int{1})
+	const budget = 4 << 20
+	c, s := x.open(budget)
+	rest := func() int64 {
+		var n ProbeCounts
+		for range 2 {
+			n = ProbeCounts{}
+			for i := 0; i < x.files*2*fixtureRows; i += 2 * 601 {
+				n = n.Add(x.probe(c, s, i))
+			}
+		}
+		return n.Pages
+	}
+	require.Zero(t, rest(), "all pages fit")
+	for i := range 100 {
+		c.lru.put(lruKey{kind: kindSet, name: fmt.Sprint(i)}, nil, budget/100)
+	}
+	c.lru.mu.Lock()
+	require.LessOrEqual(t, c.lru.mu.used, c.lru.budget)
+	c.lru.mu.Unlock()
+	require.Positive(t, rest(), "they do not beside the others")
+}

@@ -11,10 +11,13 @@ import (
 // Equal loads under way are done once.
 type lru struct {
 	budget int64
+	// resized is told, when it is set, of every change of what is used by more than a 64th of the budget. It is called under the lock.
+	resized func(used int64)
 
 	mu struct {
 		sync.Mutex
 		used    int64
+		told    int64 // what resized knows
 		entries map[lruKey]*list.Element
 		order   *list.List // front = newest
 		loading map[lruKey]*load
@@ -109,6 +112,14 @@ func (c *lru) putLocked(k lruKey, v any, size int64) {
 		delete(c.mu.entries, old.key)
 		c.mu.used -= old.size
 	}
+	c.tellLocked()
+}
+
+func (c *lru) tellLocked() {
+	if d := c.mu.used - c.mu.told; c.resized != nil && (d > c.budget/64 || -d > c.budget/64) {
+		c.mu.told = c.mu.used
+		c.resized(c.mu.used)
+	}
 }
 
 // forget takes an entry out.
@@ -119,6 +130,7 @@ func (c *lru) forget(k lruKey) {
 		c.mu.order.Remove(e)
 		delete(c.mu.entries, k)
 		c.mu.used -= e.Value.(*lruEntry).size
+		c.tellLocked()
 	}
 }
 

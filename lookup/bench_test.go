@@ -140,20 +140,24 @@ func (x *benchTable) probe(b *testing.B, ctx context.Context, p *lookup.Lookuper
 
 // run probes b.N ids and reports what one cost. cache is of rows, in bytes; negative is none.
 func (x *benchTable) run(b *testing.B, cache int64, next func(rng *rand.Rand) int64) {
-	l := lookup.New(lookup.Options{Live: x.k.Live, CacheBytes: cache})
+	x.runOn(b, x.k.Live, cache, next)
+}
+
+func (x *benchTable) runOn(b *testing.B, live *liveset.Cache, cache int64, next func(rng *rand.Rand) int64) {
+	l := lookup.New(lookup.Options{Live: live, CacheBytes: cache})
 	p, err := l.Prepare(ctx, lookup.Target{Cut: x.k.Catalog.Cut(), Ident: x.ident})
 	require.NoError(b, err)
 	key, rng := p.NewKey(), rand.New(rand.NewPCG(1, 1))
 	for range 2000 {
 		x.probe(b, ctx, p, key, next(rng))
 	}
-	before := x.k.Live.ProbeCounts()
+	before := live.ProbeCounts()
 	b.ReportAllocs()
 	b.ResetTimer()
 	for range b.N {
 		x.probe(b, ctx, p, key, next(rng))
 	}
-	report(b, x.k.Live.ProbeCounts().Sub(before))
+	report(b, live.ProbeCounts().Sub(before))
 }
 
 func report(b *testing.B, n liveset.ProbeCounts) {
@@ -167,12 +171,15 @@ func (x *benchTable) present(rng *rand.Rand) int64 { return 2 * rng.Int64N(x.row
 func (x *benchTable) absent(rng *rand.Rand) int64  { return 2*rng.Int64N(x.rows) + 1 }
 
 // BenchmarkGet probes one key of an upserted table (int8, int8, text20) by its int8: hot keys come from the row cache, uniform ones from the index and one
-// page a column, absent ones end at the index.
+// page a column, absent ones end at the index; pages is uniform with a cache that holds a tenth of the pages.
 func BenchmarkGet(b *testing.B) {
 	x := newBenchTable(b, int64(*benchRows), 100, true, false)
 	b.Run("hot", func(b *testing.B) { x.run(b, 0, func(rng *rand.Rand) int64 { return 2 * rng.Int64N(1000) }) })
 	b.Run("uniform", func(b *testing.B) { x.run(b, -1, x.present) })
 	b.Run("absent", func(b *testing.B) { x.run(b, -1, x.absent) })
+	// Beyond the cache: indexes and a tenth of the pages fit.
+	few := liveset.NewCache(liveset.Options{FS: x.k.FS, Budget: 8 << 20 * x.rows / 1_000_000})
+	b.Run("pages", func(b *testing.B) { x.runOn(b, few, -1, x.present) })
 }
 
 // BenchmarkGetText is BenchmarkGet by the text: an index of fingerprints.

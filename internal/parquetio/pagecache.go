@@ -80,6 +80,7 @@ func (c *PageCache) get(k pageKey, p *openPage) bool {
 func (c *PageCache) put(k pageKey, p *openPage) {
 	p.mark()
 	n := int64(len(p.plain) + len(p.idx.b) + len(p.defs.b) + 4*len(p.marks) + pageOverhead)
+	n += n / 8 // the allocator rounds a page's 16 KiB up
 	s := c.shard(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +89,25 @@ func (c *PageCache) put(k pageKey, p *openPage) {
 	}
 	e := cachedPage{key: k, page: *p, bytes: n}
 	s.bytes += n
-	for s.bytes > s.budget {
+	s.shrinkLocked()
+	s.slots[k] = len(s.ring)
+	s.ring = append(s.ring, e)
+}
+
+// SetBudget changes the budget; what is too much goes at once.
+func (c *PageCache) SetBudget(budget int64) {
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		s.budget = budget / pageShards
+		s.shrinkLocked()
+		s.mu.Unlock()
+	}
+}
+
+// shrinkLocked evicts pages, those not asked for lately first, until the others fit. A page that is being put counts already and has no place yet.
+func (s *pageShard) shrinkLocked() {
+	for s.bytes > s.budget && len(s.ring) > 0 {
 		if s.hand >= len(s.ring) {
 			s.hand = 0
 		}
@@ -99,8 +118,6 @@ func (c *PageCache) put(k pageKey, p *openPage) {
 		}
 		s.evict(s.hand)
 	}
-	s.slots[k] = len(s.ring)
-	s.ring = append(s.ring, e)
 }
 
 // evict removes the i-th entry; the last one takes its place.
