@@ -29,6 +29,8 @@ type pointPlan struct {
 type keyedRun struct {
 	*pointPlan
 	keys [][]byte
+	// ordered says that rows found key by key are in the order that is asked for, of one key's rows too.
+	ordered bool
 	// skip and most are OFFSET and LIMIT, -1 without.
 	skip, most int64
 }
@@ -41,10 +43,13 @@ func (s *session) planKeyed(ctx context.Context, b binding, k *pgsql.KeyedSelect
 		return nil, err
 	}
 	keys, err := s.keysOf(ctx, plan.parts, use, b.args, probeLimit(plan.look.Rows()))
-	if err != nil || keys.parts != len(plan.parts) || len(keys.keys) > 1 && !keys.ordered(k, plan.parts) {
+	if err != nil || keys.parts != len(plan.parts) {
 		return nil, err
 	}
-	run := &keyedRun{pointPlan: plan, keys: keys.keys}
+	run := &keyedRun{pointPlan: plan, ordered: keys.ordered(k, plan.parts), keys: keys.keys}
+	if !run.ordered && len(keys.keys) > 1 {
+		return nil, nil
+	}
 	ok, err := s.limits(ctx, b, k, run)
 	if err != nil || !ok {
 		return nil, err
@@ -77,7 +82,7 @@ func (s *session) keyedSelect(ctx context.Context, b binding, k *pgsql.KeyedSele
 	case rec.NumRows() == 0:
 		rec.Release()
 		return noRows{}, true, nil
-	case rec.NumRows() > 1 && k.Unordered: // a key that its table's other writers did not keep unique
+	case rec.NumRows() > 1 && !run.ordered: // a key that its table's other writers did not keep unique
 		rec.Release()
 		return nil, false, nil
 	case run.skip > 0 || run.most > 0:
@@ -98,8 +103,8 @@ func once(rec arrow.RecordBatch) func(context.Context) (arrow.RecordBatch, error
 
 // ordered puts the keys into the order that ORDER BY asks for; false when that is no order of keys.
 func (set *keySet) ordered(k *pgsql.KeyedSelect, parts []keyPart) bool {
-	if k.Unordered {
-		return false
+	if k.Unordered || len(k.Order) == 0 {
+		return !k.Unordered
 	}
 	var sorted []int // the columns that the keys come in the order of
 	order := slices.Clone(k.Order)
