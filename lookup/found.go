@@ -3,10 +3,8 @@ package lookup
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
@@ -44,22 +42,9 @@ func (p *Lookuper) Hits(ctx context.Context, keys [][]byte, parts int) ([]livese
 	return p.probe(ctx, nil, keys, parts)
 }
 
-// FindForms is Lookup for a key that the caller has encoded with internal/keyindex, in KeyTypes, of the first parts columns. It may have several forms that
-// SQL takes for one key, such as 0 and -0.
-func (p *Lookuper) FindForms(ctx context.Context, forms [][]byte, parts int) (arrow.RecordBatch, error) {
-	if len(forms) == 1 {
-		return p.find(ctx, forms[0], parts)
-	}
-	places := arrow.Field{Name: ColKeyOrdinal, Type: arrow.PrimitiveTypes.Int64}
-	rec, err := p.many(ctx, arrow.NewSchema(append(slices.Clone(p.b.cols.Schema.Fields()), places), nil), forms, parts)
-	if err != nil {
-		return nil, err
-	}
-	defer rec.Release()
-	if n := rec.NumRows(); p.strict && n > 1 {
-		return nil, fmt.Errorf("%w: %d rows", ErrSeveralRows, n)
-	}
-	return array.NewRecordBatch(p.b.cols.Schema, rec.Columns()[:rec.NumCols()-1], rec.NumRows()), nil
+// FindPart is Lookup for a key that the caller has encoded with internal/keyindex, in KeyTypes, of the first parts columns.
+func (p *Lookuper) FindPart(ctx context.Context, key []byte, parts int) (arrow.RecordBatch, error) {
+	return p.find(ctx, key, parts)
 }
 
 // FindEach is LookupMany for encoded keys; a nil one has no rows.

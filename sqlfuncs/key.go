@@ -50,7 +50,7 @@ func badKey(err error, md table.Metadata, rel string, names []string) error {
 	return err
 }
 
-// usable reports a type whose equal values have one form in storage, or (double precision) two.
+// usable reports a type whose equal values have one form in storage, or two that lookup knows of (0 and -0).
 func (k *KeyColumn) usable() bool {
 	switch k.OID {
 	case pgtype.Bool, pgtype.Int2, pgtype.Int4, pgtype.Int8, pgtype.Numeric, pgtype.Float4, pgtype.Float8, pgtype.Text, pgtype.Varchar, pgtype.Name, pgtype.BPChar,
@@ -76,9 +76,9 @@ func newKeyEncoder(env *Env, p *lookup.Lookuper) (*keyEncoder, error) {
 	return &keyEncoder{cols, env.Style}, err
 }
 
-// encode gives the keys that are equal to a value or row, nil when there can be none, and how many parts they have. There are several only for zeros of
-// floating-point columns. Errors: 42804 with the key's columns, and the input functions'.
-func (e *keyEncoder) encode(key *Value) (keys [][]byte, parts int, err error) {
+// encode gives the key that is equal to a value or row, nil when there can be none, and how many parts it has. Errors: 42804 with the key's columns, and the
+// input functions'.
+func (e *keyEncoder) encode(key *Value) (out []byte, parts int, err error) {
 	if key == nil || key.Null {
 		return nil, 0, nil
 	}
@@ -89,27 +89,22 @@ func (e *keyEncoder) encode(key *Value) (keys [][]byte, parts int, err error) {
 	if len(vals) == 0 || len(vals) > len(e.cols) {
 		return nil, 0, e.mismatch("key has %d columns, got %d values", len(e.cols), len(vals))
 	}
-	keys = [][]byte{nil}
+	some := true
 	for i, v := range vals {
 		if v.Null {
-			keys = nil
+			some = false
+			continue
 		}
-		if keys == nil {
-			continue // the other parts are checked all the same
-		}
-		forms, err := e.part(&e.cols[i], v)
+		form, m, err := e.part(&e.cols[i], v)
 		if err != nil {
 			return nil, 0, err
 		}
-		var next [][]byte
-		for _, k := range keys {
-			for _, f := range forms {
-				next = append(next, append(k[:len(k):len(k)], f...))
-			}
-		}
-		keys = next
+		out, some = append(out, form...), some && m == KeyKnown
 	}
-	return keys, len(vals), nil
+	if !some {
+		out = nil
+	}
+	return out, len(vals), nil
 }
 
 func (e *keyEncoder) mismatch(format string, args ...any) error {
@@ -125,8 +120,8 @@ func describeKey(cols []KeyColumn) string {
 	return "(" + strings.Join(names, ", ") + ")"
 }
 
-// part gives the stored forms of the values of a column that are equal to v.
-func (e *keyEncoder) part(c *KeyColumn, v *Value) ([][]byte, error) {
+// part gives the stored form of the values of a column that are equal to v.
+func (e *keyEncoder) part(c *KeyColumn, v *Value) ([]byte, KeyMatch, error) {
 	oid := v.OID
 	if oid == pgtype.Unknown { // a literal without a type is the column's
 		oid = c.OID
@@ -135,28 +130,23 @@ func (e *keyEncoder) part(c *KeyColumn, v *Value) ([][]byte, error) {
 		return e.mismatch("key of type %s does not match column type %s", pgtype.FormatNoTypmod(oid), pgtype.FormatNoTypmod(c.OID))
 	}
 	if v.Row != nil || v.Array != nil {
-		return nil, unlike()
+		return nil, KeyUnknown, unlike()
 	}
 	native, err := pgenc.Decode(oid, pgenc.Text, []byte(v.Text), e.style)
 	if err != nil {
-		return nil, err
+		return nil, KeyUnknown, err
 	}
 	enc, m := c.Encode(nil, oid, native)
-	switch {
-	case m == KeyKnown:
-		return [][]byte{enc}, nil
-	case m == KeyNone:
-		return nil, nil
+	if m != KeyUnknown {
+		return enc, m, nil
 	}
 	if f, ok := doubleKey(native); ok && f == 0 && isDouble(c.Type) {
-		return [][]byte{keyindex.AppendDouble(nil, 0), keyindex.AppendDouble(nil, negativeZero)}, nil
+		return keyindex.AppendDouble(nil, 0), KeyKnown, nil // lookup finds -0 with it
 	}
 	if enc, m = e.zoned(c, v, native); m == KeyUnknown {
-		return nil, unlike()
-	} else if m == KeyNone {
-		return nil, nil
+		return nil, m, unlike()
 	}
-	return [][]byte{enc}, nil
+	return enc, m, nil
 }
 
 // zoned compares values with and without a zone, as the session's TimeZone reads them.
@@ -198,20 +188,18 @@ type keyBatch struct {
 func (e *keyEncoder) batch(list []*Value, first int64) (*keyBatch, error) {
 	b := &keyBatch{}
 	for i, v := range list {
-		keys, parts, err := e.encode(v)
+		key, parts, err := e.encode(v)
 		if err != nil {
 			return nil, err
 		}
-		if keys == nil {
+		if key == nil {
 			continue
 		}
 		if b.parts != 0 && parts != b.parts {
 			return nil, e.mismatch("keys have %d and %d values", b.parts, parts)
 		}
 		b.parts = parts
-		for _, k := range keys {
-			b.keys, b.places = append(b.keys, k), append(b.places, first+int64(i))
-		}
+		b.keys, b.places = append(b.keys, key), append(b.places, first+int64(i))
 	}
 	return b, nil
 }

@@ -143,16 +143,16 @@ func openLookup(ctx context.Context, env *Env, shape *Shape, args []*Value) (*Ro
 	if err != nil {
 		return nil, err
 	}
-	keys, parts, err := enc.encode(args[1])
+	key, parts, err := enc.encode(args[1])
 	if err != nil {
 		return nil, err
 	}
 	batches := func(ctx context.Context) iter.Seq2[arrow.RecordBatch, error] {
 		return func(yield func(arrow.RecordBatch, error) bool) {
-			if len(keys) == 0 { // a NULL part: no row
+			if key == nil { // a NULL part: no row
 				return
 			}
-			rec, err := p.FindForms(ctx, keys, parts)
+			rec, err := p.FindPart(ctx, key, parts)
 			if err != nil {
 				yield(nil, err)
 				return

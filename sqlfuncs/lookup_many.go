@@ -2,7 +2,6 @@ package sqlfuncs
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -80,7 +79,7 @@ func openLookupMany(ctx context.Context, env *Env, shape *Shape, args []*Value) 
 		return func(yield func(arrow.RecordBatch, error) bool) {
 			n := atOnce(p)
 			for at := 0; at < len(keys); at += n {
-				rec, err := lookupKeys(ctx, p, enc, keys[at:min(at+n, len(keys))], int64(at), target.Strict)
+				rec, err := lookupKeys(ctx, p, enc, keys[at:min(at+n, len(keys))], int64(at))
 				if err != nil {
 					yield(nil, err)
 					return
@@ -144,7 +143,7 @@ func flatKeys() error {
 }
 
 // lookupKeys looks keys up whose first has the given place; nil when none can have rows.
-func lookupKeys(ctx context.Context, p *lookup.Lookuper, enc *keyEncoder, keys []*Value, first int64, strict bool) (arrow.RecordBatch, error) {
+func lookupKeys(ctx context.Context, p *lookup.Lookuper, enc *keyEncoder, keys []*Value, first int64) (arrow.RecordBatch, error) {
 	b, err := enc.batch(keys, first)
 	if err != nil || len(b.keys) == 0 {
 		return nil, err
@@ -158,10 +157,7 @@ func lookupKeys(ctx context.Context, p *lookup.Lookuper, enc *keyEncoder, keys [
 	found := rec.Column(last).(*array.Int64).Int64Values()
 	ordinals := array.NewInt64Builder(memory.DefaultAllocator)
 	defer ordinals.Release()
-	for i, k := range found {
-		if strict && i > 0 && b.places[k] == b.places[found[i-1]] { // two forms of one key
-			return nil, fmt.Errorf("%w: key %d", lookup.ErrSeveralRows, b.places[k])
-		}
+	for _, k := range found {
 		ordinals.Append(b.places[k])
 	}
 	col := ordinals.NewArray()
