@@ -13,15 +13,20 @@ import (
 // keyedOutputs say how found rows become DataRows.
 type keyedOutputs struct {
 	cols []pgwire.Column
+	// places has, per output column, its place in the rows; nil when they are in order.
+	places []int
 	// fixed has, per output column, the encoder of a value that is the same in every row; nil for a column of the rows. nulls are NULL instead.
 	fixed []fieldEncoder
 	nulls []bool
 	style pgenc.Style
 }
 
-func (s *session) keyedOutputs(ctx context.Context, b binding, k *pgsql.KeyedSelect) (*keyedOutputs, error) {
+func (s *session) keyedOutputs(ctx context.Context, b binding, k *pgsql.KeyedSelect, places []int) (*keyedOutputs, error) {
 	out := &keyedOutputs{cols: b.cols, style: s.style()}
 	for i, o := range k.Output {
+		if places[i] != i {
+			out.places = places
+		}
 		if o.Value == nil {
 			continue
 		}
@@ -50,17 +55,20 @@ func (s *session) keyedOutputs(ctx context.Context, b binding, k *pgsql.KeyedSel
 	return out, nil
 }
 
-// rows takes over a batch that holds the output columns that are columns, in their order.
+// rows takes over a batch of the columns that are shown.
 func (o *keyedOutputs) rows(rec arrow.RecordBatch) (*batchRows, error) {
-	if o.fixed == nil {
+	if o.places == nil && o.fixed == nil {
 		return newBatchRows(rec, o.cols, o.style)
 	}
 	b := &batchRows{rec: rec, arrs: make([]arrow.Array, len(o.cols)), encs: make([]fieldEncoder, len(o.cols)), nulls: o.nulls}
-	at := 0
 	for i, c := range o.cols {
-		if o.fixed[i] != nil {
+		if o.fixed != nil && o.fixed[i] != nil {
 			b.encs[i] = o.fixed[i]
 			continue
+		}
+		at := i
+		if o.places != nil {
+			at = o.places[i]
 		}
 		e, err := columnEncoder(rec.Column(at), c, o.style)
 		if err != nil {
@@ -68,7 +76,6 @@ func (o *keyedOutputs) rows(rec arrow.RecordBatch) (*batchRows, error) {
 			return nil, err
 		}
 		b.arrs[i], b.encs[i] = rec.Column(at), e
-		at++
 	}
 	return b, nil
 }

@@ -23,6 +23,8 @@ type pointPlan struct {
 	look  *lookup.Lookuper
 	// parts are the key's columns in the order in which keys are encoded.
 	parts []keyPart
+	// cols has, per output column, the place in the rows found: a column that is shown twice is read once.
+	cols []int
 }
 
 // keyedRun is a keyed SELECT that probes answer.
@@ -66,7 +68,7 @@ func (s *session) keyedSelect(ctx context.Context, b binding, k *pgsql.KeyedSele
 	if len(run.keys) == 0 || run.most == 0 {
 		return noRows{}, true, nil
 	}
-	out, err := s.keyedOutputs(ctx, b, k)
+	out, err := s.keyedOutputs(ctx, b, k, run.cols)
 	if err != nil {
 		return nil, false, err
 	}
@@ -227,9 +229,15 @@ func (s *session) keyedAsOf(ctx context.Context, b binding, k *pgsql.KeyedSelect
 // preparePoint prepares the lookup of a target; nil when its key or a column is not one for this path.
 func (s *session) preparePoint(ctx context.Context, target lookup.Target, t *warehouse.TxTable, k *pgsql.KeyedSelect, use *pgsql.RelUse) (*pointPlan, error) {
 	target.Columns = []string{}
-	for _, o := range k.Output {
-		if o.Value == nil {
-			target.Columns = append(target.Columns, use.Relation.Columns[o.Column].Name)
+	outs := make([]int, len(k.Output))
+	for i, o := range k.Output {
+		if o.Value != nil {
+			continue
+		}
+		name := use.Relation.Columns[o.Column].Name
+		if outs[i] = slices.Index(target.Columns, name); outs[i] < 0 {
+			outs[i] = len(target.Columns)
+			target.Columns = append(target.Columns, name)
 		}
 	}
 	if len(target.Columns) == 0 {
@@ -239,7 +247,7 @@ func (s *session) preparePoint(ctx context.Context, target lookup.Target, t *war
 	if err != nil {
 		return nil, err
 	}
-	p := &pointPlan{look: look}
+	p := &pointPlan{look: look, cols: outs}
 	cols := look.Columns()
 	for i, id := range cols.KeyIDs {
 		// The condition names the columns of the relation, the lookup the fields of the state's key.
@@ -253,15 +261,10 @@ func (s *session) preparePoint(ctx context.Context, target lookup.Target, t *war
 		}
 		p.parts = append(p.parts, keyPart{sqlfuncs.KeyColumn{ID: id, Type: look.KeyTypes()[i], OID: use.Relation.Columns[col].Type, Mod: use.Relation.Columns[col].Mod}, col})
 	}
-	at := 0
-	for _, o := range k.Output {
-		if o.Value != nil {
-			continue
-		}
-		if use.Relation.Columns[o.Column].Type == pgtype.JSONB && arrow.IsNested(cols.Schema.Field(at).Type.ID()) {
+	for i, o := range k.Output {
+		if o.Value == nil && use.Relation.Columns[o.Column].Type == pgtype.JSONB && arrow.IsNested(cols.Schema.Field(outs[i]).Type.ID()) {
 			return nil, nil // shown as jsonb, which DuckDB writes
 		}
-		at++
 	}
 	if len(p.parts) != len(use.Relation.Key) {
 		return nil, nil

@@ -86,6 +86,8 @@ type expr struct {
 	// in are the values that IN looks for in sub, as they were written; exists marks EXISTS over sub.
 	in     []*expr
 	exists bool
+	// listed is the query of ARRAY(SELECT …), when its rows are the array's elements.
+	listed *selNode
 	// volatile marks a call of a volatile function.
 	volatile bool
 }

@@ -392,6 +392,14 @@ func (s *scope) arrayOp(a *pg_query.A_Expr) *expr {
 	name := s.opName(a.Name, a.Location)
 	all := a.Kind == pg_query.A_Expr_Kind_AEXPR_OP_ALL
 	l, r := s.expr(a.Lexpr), s.expr(a.Rexpr)
+	if list := r.listed; list != nil && l.kind != kRow && s.clause != "JOIN conditions" && (name == "=" && !all || name == "<>" && all) {
+		// The rows are joined, where an array would be looked through for each row.
+		kind := pg_query.SubLinkType_ANY_SUBLINK
+		if all {
+			kind = pg_query.SubLinkType_ALL_SUBLINK
+		}
+		return s.anySubLink(&pg_query.SubLink{SubLinkType: kind, OperName: a.Name, Location: a.Location}, l, list)
+	}
 	elem := uint32(pgtype.Unknown)
 	if r.typ != pgtype.Unknown {
 		if elem = arrayElem(r.typ); elem == 0 {

@@ -41,8 +41,8 @@ func (s *scope) subLink(l *pg_query.SubLink) *expr {
 			s.az.fail(pgerr.SyntaxError, l.Location, "subquery must return only one column")
 		}
 		t := n.targets[0].e
-		typ := arrayType(t.typ)
-		if elemType(t.typ) != 0 {
+		typ, nested := arrayType(t.typ), elemType(t.typ) != 0
+		if nested {
 			typ = t.typ
 		}
 		if typ == 0 {
@@ -50,6 +50,9 @@ func (s *scope) subLink(l *pg_query.SubLink) *expr {
 		}
 		e := mk(typ, "array", "", n)
 		e.prec, e.scale, e.loose, e.fields = t.prec, t.scale, t.loose, rowFields(t)
+		if !nested && t.typ != pgtype.Unknown {
+			e.listed = n
+		}
 		return e
 	case pg_query.SubLinkType_ANY_SUBLINK, pg_query.SubLinkType_ALL_SUBLINK:
 		left := s.expr(l.Testexpr)

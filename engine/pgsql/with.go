@@ -190,6 +190,8 @@ func (az *analyzer) attachParts(q *Query) *Query {
 		}
 		q.Parts = append(q.Parts, p.finish())
 		q.Modifies = q.Modifies || p.modifies
+		// A query that an index answers by itself runs no parts.
+		q.Keyed, q.Lookup = nil, nil
 	}
 	return q
 }
