@@ -16,8 +16,8 @@ func pruner(sc *iceberg.Schema, use *pgsql.RelUse, s *session, args []value) fun
 	var tests []func(iceberg.DataFile) bool
 	fields := sc.Fields()
 	for _, p := range use.Preds {
-		if p.Column >= len(fields) {
-			continue
+		if p.Column >= len(fields) || use.Relation.Columns[p.Column].Type == pgtype.BPChar {
+			continue // char(n) is compared without its trailing blanks, which bounds have
 		}
 		if t := boundsTest(fields[p.Column], p, s, args); t != nil {
 			tests = append(tests, t)

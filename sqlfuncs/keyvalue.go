@@ -140,7 +140,7 @@ func decimalKey(v any, t iceberg.DecimalType) (decimal128.Num, KeyMatch) {
 		return decimal128.Num{}, KeyUnknown
 	}
 	n, ok := unscaled(num, int32(t.Scale()))
-	if !ok || n.BitLen() > 126 {
+	if !ok || n.BitLen() > 127 { // decimals of 38 digits take 127 bits and the sign
 		return decimal128.Num{}, KeyNone
 	}
 	return decimal128.FromBigInt(n), KeyKnown
