@@ -35,7 +35,7 @@ func TestKeyConditionsGiveTheRowsOfAScan(t *testing.T) {
 	run(t, c, "CREATE VIEW kv AS SELECT b AS bb, a AS aa, c AS cc, v FROM k WHERE v <> 77")
 	check := func(wide bool) {
 		t.Helper()
-		for _, cond := range keyConditions {
+		for i, cond := range keyConditions {
 			scan := func(target, from, where string) string {
 				return "SELECT " + target + " FROM (SELECT * FROM " + from + " OFFSET 0) k WHERE " + where
 			}
@@ -44,8 +44,14 @@ func TestKeyConditionsGiveTheRowsOfAScan(t *testing.T) {
 				require.ElementsMatch(t, rows(t, c, want), rows(t, c, got), got)
 			}
 			same(scan("*", "k", cond), "SELECT * FROM k WHERE "+cond)
+			if !wide && i%3 > 0 {
+				continue
+			}
 			same(scan("7, v, 'x', b, NULL, a", "k", cond), "SELECT 7, v, 'x', b, NULL, a FROM k WHERE "+cond)
 			same(scan("count(*), sum(v), max(b)", "k", cond), "SELECT count(*), sum(v), max(b) FROM k WHERE "+cond)
+			if i%3 > 0 {
+				continue
+			}
 			same(scan("*", "table_at('k', 'seq:3')", cond), "SELECT * FROM table_at('k', 'seq:3') k WHERE "+cond)
 			if !wide || strings.Contains(cond, "SELECT") {
 				continue
@@ -69,7 +75,10 @@ func TestKeyConditionsGiveTheRowsOfAScan(t *testing.T) {
 	run(t, c, "DELETE FROM k WHERE (a, b, c) IN ((2, 'x', 1), (9, 'x', 1))")
 	check(false)
 	run(t, c, "ROLLBACK")
-	for _, cond := range keyConditions { // the rows that a change finds
+	for i, cond := range keyConditions { // the rows that a change finds
+		if i%3 == 2 {
+			continue
+		}
 		want := rows(t, c, "SELECT count(*) FROM (SELECT * FROM k OFFSET 0) k WHERE "+cond)[0][0]
 		run(t, c, "BEGIN")
 		require.Equal(t, "UPDATE "+want, run(t, c, "UPDATE k SET v = 0 WHERE "+cond).String(), cond)
