@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -32,6 +34,8 @@ type benchTable struct {
 	text  bool
 	rows  int64
 	plain bool // nothing was upserted
+
+	data, index int64 // bytes of the table's data files and key indexes
 }
 
 func (x *benchTable) name(id int64) string { return fmt.Sprintf("name-of-%012d", id) }
@@ -93,9 +97,8 @@ func newBenchTable(b *testing.B, rows, commits int64, upsert, text bool) *benchT
 	return x
 }
 
-// sizes logs what the table's files take.
+// sizes finds what the table's files take.
 func (x *benchTable) sizes(b *testing.B) {
-	var data, index int64
 	require.NoError(b, filepath.WalkDir(x.k.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -106,13 +109,19 @@ func (x *benchTable) sizes(b *testing.B) {
 		}
 		switch filepath.Ext(path) {
 		case ".parquet":
-			data += st.Size()
+			x.data += st.Size()
 		case ".keyidx":
-			index += st.Size()
+			x.index += st.Size()
 		}
 		return nil
 	}))
-	b.Logf("%d rows: data files %d bytes, key indexes %d bytes, %.2f a row", x.rows, data, index, float64(index)/float64(x.rows))
+}
+
+// processorTime is what the process has used so far, of all cores and the collector's: of use where others share the machine.
+func processorTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // probe looks up the row and checks the answer; odd ids are absent.
@@ -151,16 +160,18 @@ func (x *benchTable) runOn(b *testing.B, live *liveset.Cache, cache int64, next 
 	for range 2000 {
 		x.probe(b, ctx, p, key, next(rng))
 	}
-	before := live.ProbeCounts()
+	before, began := live.ProbeCounts(), processorTime(b)
 	b.ReportAllocs()
 	b.ResetTimer()
 	for range b.N {
 		x.probe(b, ctx, p, key, next(rng))
 	}
-	report(b, live.ProbeCounts().Sub(before))
+	x.report(b, live.ProbeCounts().Sub(before), processorTime(b)-began)
 }
 
-func report(b *testing.B, n liveset.ProbeCounts) {
+func (x *benchTable) report(b *testing.B, n liveset.ProbeCounts, cpu time.Duration) {
+	b.ReportMetric(float64(cpu.Microseconds())/float64(b.N), "cpu-µs/op")
+	b.ReportMetric(float64(x.index)/float64(x.rows), "index-bytes/row")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "lookups/s")
 	for unit, v := range map[string]int64{"reads/op": n.Reads, "bytes/op": n.Bytes, "decoded/op": n.Decoded, "opens/op": n.Opens, "needless/op": n.Needless} {
 		b.ReportMetric(float64(v)/float64(b.N), unit)
@@ -208,6 +219,7 @@ func (x *benchTable) cold(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var n liveset.ProbeCounters
 	counted := liveset.WithProbeCounters(ctx, &n)
+	began := processorTime(b)
 	b.ReportAllocs()
 	b.ResetTimer()
 	for range b.N {
@@ -216,5 +228,5 @@ func (x *benchTable) cold(b *testing.B) {
 		require.NoError(b, err)
 		x.probe(b, counted, p, p.NewKey(), 2*rng.Int64N(x.rows))
 	}
-	report(b, n.Counts())
+	x.report(b, n.Counts(), processorTime(b)-began)
 }
