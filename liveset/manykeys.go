@@ -72,7 +72,7 @@ func orderHits(hits []Hit, keys int) {
 	copy(hits, out)
 }
 
-// sideBySide is from how many keys or rows on several cores work: below it, starting them costs more than it saves.
+// sideBySide is from how many keys, or rows of files, all cores work on them: below it, starting them costs more than it saves.
 const sideBySide = 4096
 
 // sideBySide probes ranges of the keys, in key order, on all cores.
