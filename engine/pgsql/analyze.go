@@ -72,9 +72,11 @@ type relEntry struct {
 	// joins are what its key is compared with, conds the conditions on its rows that it decides alone.
 	joins []pendingJoin
 	conds []*expr
-	ctes  []*cteEntry  // the WITH queries whose rows are its rows
-	depth int          // how many views it is inside of
-	lock  *pendingLock // the locking clause that the source is under
+	// nullable says that an outer join so far shows it as NULLs where it has no row.
+	nullable bool
+	ctes     []*cteEntry  // the WITH queries whose rows are its rows
+	depth    int          // how many views it is inside of
+	lock     *pendingLock // the locking clause that the source is under
 }
 
 // markUsed is called when a column is bound and when it is written.

@@ -51,8 +51,13 @@ func (s *scope) joinExpr(j *pg_query.JoinExpr) *fromItem {
 	if word == "" {
 		s.az.unsupported(-1, "this join type")
 	}
-	for _, x := range nullable(j.Jointype, left, right) {
-		x.source = nil
+	for _, side := range nullable(j.Jointype, left, right) {
+		for _, x := range side.ns {
+			x.source = nil
+		}
+		for _, r := range side.rels {
+			r.nullable = true
+		}
 	}
 	out.ns = s.joinNames(j, join, left, right)
 	out.write = func(b *strings.Builder) {
@@ -76,15 +81,15 @@ func (s *scope) joinExpr(j *pg_query.JoinExpr) *fromItem {
 	return out
 }
 
-// nullable are the items that a join shows as NULLs where they have no row.
-func nullable(t pg_query.JoinType, left, right *fromItem) []*nsItem {
+// nullable are the sides that a join shows as NULLs where they have no row.
+func nullable(t pg_query.JoinType, left, right *fromItem) []*fromItem {
 	switch t {
 	case pg_query.JoinType_JOIN_LEFT:
-		return right.ns
+		return []*fromItem{right}
 	case pg_query.JoinType_JOIN_RIGHT:
-		return left.ns
+		return []*fromItem{left}
 	case pg_query.JoinType_JOIN_FULL:
-		return append(append([]*nsItem(nil), left.ns...), right.ns...)
+		return []*fromItem{left, right}
 	}
 	return nil
 }

@@ -46,9 +46,10 @@ type pendingJoin struct {
 const maxKeyJoins = 8
 
 // pushJoins hands a conjunct that ties columns of a source's key to other sources to that source, and one that a single source decides to that
-// one. It holds for every row of the sources that can reach the result, as in pushPredicates.
+// one. It holds for every row of the sources that can reach the result, as in pushPredicates. A condition from above an outer join that may leave the
+// source out must be one that its row of NULLs fails, too: else the rows that it keeps from driving a join would make rows of NULLs that it lets through.
 func (az *analyzer) pushJoins(c *expr, rels []*relEntry) {
-	if r := az.decidedBy(c); r != nil && slices.Contains(rels, r) {
+	if r := az.decidedBy(c); r != nil && slices.Contains(rels, r) && (!r.nullable || c.rejectsNull(r)) {
 		r.conds = append(r.conds, c)
 	}
 	switch {
@@ -69,6 +70,21 @@ func (az *analyzer) pushJoins(c *expr, rels []*relEntry) {
 			}
 		}
 	}
+}
+
+// rejectsNull reports a condition that is a comparison of a column of r, so that it is not true where r is a row of NULLs.
+func (e *expr) rejectsNull(r *relEntry) bool {
+	if e.cmp == nil {
+		return false
+	}
+	is := func(x *expr) bool { return x != nil && x.kind == kColumn && x.rel == r }
+	switch e.cmp.op {
+	case "=", "<>", "<", "<=", ">", ">=":
+		return is(e.cmp.left) || is(e.cmp.rawLeft) || is(e.cmp.right) || is(e.cmp.rawRight)
+	case "in", "any", "isnotnull":
+		return is(e.cmp.left)
+	}
+	return false
 }
 
 // written are the operands as they stood in the statement, before they were made one type; constants as they are compared.
@@ -279,7 +295,16 @@ func (az *analyzer) derivedOrigins(n *selNode, fn *nsItem, inner func(func(*expr
 	case n.values != nil:
 		return az.valuesOrigins(n, inner, depth)
 	}
+	if !n.rowwise() {
+		return nil
+	}
 	return az.keyOrigins(inner(func(x *expr) *expr { return n.targets[x.col].e }), depth)
+}
+
+// rowwise reports a query whose output columns, as far as they are repeatable, are functions of one row of its FROM: not where grouping sets make some of them
+// NULL, nor where set-returning functions of different lengths do.
+func (n *selNode) rowwise() bool {
+	return n.scope.srfs < 2 && !slices.ContainsFunc(n.groups, func(g groupEntry) bool { return g.kind != "" && g.kind != "row" })
 }
 
 // valuesOrigins are the rows of VALUES: together when they are constants.
