@@ -1,7 +1,7 @@
 // Package engine answers one question: what happens when a session runs a statement.
 //
 // A statement is parsed and bound by engine/pgsql against one pinned cut of the catalog, then runs in one of three ways: on DuckDB
-// (engine/duck) over the live files of its tables; by the key index (point lookups); or here (DDL, transactions, COPY, cursors,
+// (engine/duck) over the live files of its tables; by the key index (whole keys of one table); or here (DDL, transactions, COPY, cursors,
 // settings). Results leave as DataRow messages.
 //
 // Words:
