@@ -98,7 +98,7 @@ func (v value) text(st pgenc.Style) *sqlfuncs.Value {
 	if err != nil { // a decoded value always has a text form
 		panic(err)
 	}
-	out := &sqlfuncs.Value{OID: v.oid, Text: string(b)}
+	out := &sqlfuncs.Value{OID: v.oid, Text: string(b), Native: v.v}
 	if elem := pgtype.ElemOf(v.oid); elem != 0 {
 		out.Array = arrayElements(v, elem, st)
 	}
@@ -110,9 +110,24 @@ func arrayElements(v value, elem uint32, st pgenc.Style) []*sqlfuncs.Value {
 	if !ok {
 		return nil
 	}
-	out := make([]*sqlfuncs.Value, len(arr.Elems))
+	// One allocation for all values and one for all texts: lookup_many is given very many.
+	slab, out := make([]sqlfuncs.Value, len(arr.Elems)), make([]*sqlfuncs.Value, len(arr.Elems))
+	ends := make([]int, len(arr.Elems))
+	var text []byte
 	for i, e := range arr.Elems {
-		out[i] = value{oid: elem, null: e == nil, v: e}.text(st)
+		slab[i] = sqlfuncs.Value{OID: elem, Null: e == nil, Native: e}
+		out[i] = &slab[i]
+		if e != nil {
+			var err error
+			if text, err = pgenc.Append(text, elem, pgenc.Text, e, st); err != nil {
+				panic(err) // as above
+			}
+		}
+		ends[i] = len(text)
+	}
+	all, at := string(text), 0
+	for i, end := range ends {
+		slab[i].Text, at = all[at:end], end
 	}
 	return out
 }

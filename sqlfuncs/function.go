@@ -27,6 +27,8 @@ type Value struct {
 	OID  uint32
 	Null bool
 	Text string
+	// Native is the value as pgenc decodes it; nil where only the text is at hand.
+	Native any
 	// Row holds the fields of ROW(…), Array the elements of ARRAY[…].
 	Row   []*Value
 	Array []*Value

@@ -132,9 +132,12 @@ func (e *keyEncoder) part(c *KeyColumn, v *Value) ([]byte, KeyMatch, error) {
 	if v.Row != nil || v.Array != nil {
 		return nil, KeyUnknown, unlike()
 	}
-	native, err := pgenc.Decode(oid, pgenc.Text, []byte(v.Text), e.style)
-	if err != nil {
-		return nil, KeyUnknown, err
+	native := v.Native
+	if native == nil {
+		var err error
+		if native, err = pgenc.Decode(oid, pgenc.Text, []byte(v.Text), e.style); err != nil {
+			return nil, KeyUnknown, err
+		}
 	}
 	enc, m := c.Encode(nil, oid, native)
 	if m != KeyUnknown {
