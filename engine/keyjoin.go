@@ -152,10 +152,11 @@ func (o *keyJoiner) choose(ctx context.Context) error {
 	}
 	for k := range o.q.KeyJoins {
 		j := &o.q.KeyJoins[k]
-		n, err := o.liveRows(ctx, o.q.Relations[j.Target])
+		st, err := o.state(ctx, o.q.Relations[j.Target])
 		if err != nil {
 			return err
 		}
+		n := st.set.Rows()
 		o.sizes[j.Target] = n
 		if n > 0 && (n >= minJoinRows || o.always()) {
 			o.waiting[j.Target] = append(o.waiting[j.Target], j)
@@ -167,24 +168,26 @@ func (o *keyJoiner) choose(ctx context.Context) error {
 // always is for tests, and for those who know better.
 func (o *keyJoiner) always() bool { return o.s.gucs.value("skade.key_joins") == "always" }
 
-// liveRows are a source's rows at its state; those of the present where a driven call names the state.
-func (o *keyJoiner) liveRows(ctx context.Context, use *pgsql.RelUse) (int64, error) {
+// state is what a source reads; the present where a driven call names the state. schema is the one that its relation's columns are the fields of.
+func (o *keyJoiner) state(ctx context.Context, use *pgsql.RelUse) (*tableState, error) {
 	h := use.Relation.Handle.(*handle)
 	var at *pinnedState
-	if use.Func != nil && use.Driver == 0 {
-		vals, err := o.s.evaluate(ctx, use.Args, o.args)
-		if err != nil {
-			return 0, err
+	if use.Func != nil {
+		bound := &sqlfuncs.Value{OID: pgtype.Text, Text: "now"}
+		if use.Driver == 0 {
+			vals, err := o.s.evaluate(ctx, use.Args, o.args)
+			if err != nil {
+				return nil, err
+			}
+			bound = vals[1]
 		}
-		if at, err = o.s.stateAt(ctx, h, vals[1]); err != nil {
-			return 0, err
+		var err error
+		if at, err = o.s.stateAt(ctx, h, bound); err != nil {
+			return nil, err
 		}
 	}
-	set, _, _, err := o.s.liveSet(ctx, h.table, at)
-	if err != nil {
-		return 0, err
-	}
-	return set.Rows(), nil
+	set, ref, sc, err := o.s.liveSet(ctx, h.table, at)
+	return &tableState{set, ref, sc}, err
 }
 
 // next is a source whose drivers are open; without one, the smallest is to be scanned, and drives the others.
@@ -236,9 +239,13 @@ func (o *keyJoiner) open(ctx context.Context, i int, keys *joinKeys, plan *joinP
 // take takes the keys of a join; nil when a scan is cheaper.
 func (o *keyJoiner) take(ctx context.Context, j *pgsql.KeyJoin, plan *joinPlan) (*joinKeys, error) {
 	use := o.q.Relations[j.Target]
-	ids, cols, types, err := o.s.joinFields(ctx, use, j)
-	if err != nil || ids == nil {
+	st, err := o.state(ctx, use)
+	if err != nil {
 		return nil, err
+	}
+	ids, cols, types := joinFields(st, j)
+	if ids == nil {
+		return nil, nil
 	}
 	most := int(min(max(o.sizes[j.Target]/joinKeyRows, 1), maxJoinKeys))
 	if o.always() {
@@ -315,30 +322,24 @@ func distinctKeys(from string, cols []int, types []string, limit int) string {
 	return "SELECT DISTINCT * FROM (SELECT " + strings.Join(list, ", ") + " FROM (" + from + ") AS k) WHERE " + strings.Join(where, " AND ") + " LIMIT " + strconv.Itoa(limit)
 }
 
-// joinFields are the fields of the key that a join gives: ids is the whole key, cols the places of its first fields in the join, types what they are
-// stored as. nil when the join does not give the first field, or a field's values cannot be compared as they are encoded.
-func (s *session) joinFields(ctx context.Context, use *pgsql.RelUse, j *pgsql.KeyJoin) (ids, cols []int, types []string, err error) {
-	t, err := s.table(ctx, use.Relation.Handle.(*handle).table)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	sc, props := t.Metadata().CurrentSchema(), t.Metadata().Properties()
-	for _, id := range sc.IdentifierFieldIDs {
-		f, ok := sc.FindFieldByID(id)
-		if !ok || !encodesValue(f.Type) {
+// joinFields are the fields of the key that a join gives: ids is the whole key of the state that is read, cols the places of its first fields in the join, types
+// what keys hold them as. nil when the join does not give the first field, or a field's values cannot be compared as they are encoded.
+func joinFields(st *tableState, j *pgsql.KeyJoin) (ids, cols []int, types []string) {
+	for _, id := range st.schema.IdentifierFieldIDs {
+		at := slices.IndexFunc(j.Columns, func(c int) bool { return c < st.schema.NumFields() && st.schema.Field(c).ID == id })
+		typ, ok := st.ref.KeyType(id)
+		if at < 0 || !ok || !encodesValue(typ) {
 			break
 		}
-		at := slices.IndexFunc(j.Columns, func(c int) bool { return use.Relation.Columns[c].Name == f.Name })
-		if at < 0 {
-			break
-		}
-		oid, mod := pgtype.FromIceberg(f, props)
+		f := st.schema.Field(j.Columns[at])
+		f.Type = typ
+		oid, mod := pgtype.FromIceberg(f, st.ref.Metadata.Properties())
 		cols, types = append(cols, at), append(types, pgtype.DuckStorageName(oid, mod))
 	}
 	if len(cols) == 0 {
-		return nil, nil, nil, nil
+		return nil, nil, nil
 	}
-	return sc.IdentifierFieldIDs, cols, types, nil
+	return st.schema.IdentifierFieldIDs, cols, types
 }
 
 // encodesValue: SQL shows timestamps of nanoseconds in microseconds.

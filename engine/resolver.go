@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/apache/iceberg-go"
 	icecatalog "github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
 
@@ -239,10 +240,8 @@ func tableRelation(t *warehouse.TxTable) *pgsql.Relation {
 		Kind: pgsql.Table, Schema: schemaOf(ident), Name: ident[len(ident)-1], OID: tableOID(t),
 		Constraint: constraintName(ident, props), Handle: &handle{table: ident},
 	}
-	byID := map[int]int{}
 	for i, f := range sc.Fields() {
 		oid, mod := pgtype.FromIceberg(f, props)
-		byID[f.ID] = i
 		c := def.columns[f.ID]
 		if c.Sequence != "" {
 			c.Default = "nextval('" + strings.ReplaceAll(c.Sequence, "'", "''") + "'::regclass)"
@@ -252,10 +251,20 @@ func tableRelation(t *warehouse.TxTable) *pgsql.Relation {
 			Default: c.Default, Generated: c.Generated, Identity: c.Identity,
 		})
 	}
-	for _, id := range keyOrder(sc.IdentifierFieldIDs, props) {
-		rel.Key = append(rel.Key, byID[id])
-	}
+	rel.Key = keyPlaces(sc, props)
 	return rel
+}
+
+// keyPlaces are the columns of a schema's key, in the order of the key; nil when one of them is inside a struct.
+func keyPlaces(sc *iceberg.Schema, props iceberg.Properties) (key []int) {
+	for _, id := range keyOrder(sc.IdentifierFieldIDs, props) {
+		i := slices.IndexFunc(sc.Fields(), func(f iceberg.NestedField) bool { return f.ID == id })
+		if i < 0 {
+			return nil
+		}
+		key = append(key, i)
+	}
+	return key
 }
 
 // Functions implements pgsql.Resolver.
@@ -316,9 +325,7 @@ func (r *resolver) TableFunction(fn pgsql.EngineFunc, args []*pgsql.Arg) (*pgsql
 	}
 	if f.Name == sqlfuncs.TableAt {
 		if t, err := r.s.table(r.ctx, shape.Ident); err == nil {
-			if base := tableRelation(t); len(base.Columns) == len(rel.Columns) {
-				rel.Key, rel.Constraint = base.Key, base.Constraint
-			}
+			rel.Key, rel.Constraint = keyPlaces(shape.Table, t.Metadata().Properties()), constraintName(t.Ident(), t.Metadata().Properties())
 		}
 	}
 	if shape.Ident != nil {

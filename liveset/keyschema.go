@@ -30,6 +30,12 @@ func (r Ref) field(id int) (iceberg.NestedField, bool) {
 	return iceberg.NestedField{}, false
 }
 
+// KeyType is the type that probes encode a field's values in, whatever state they read: that of the newest schema that has it.
+func (r Ref) KeyType(id int) (iceberg.Type, bool) {
+	f, ok := r.field(id)
+	return f.Type, ok
+}
+
 // schemaWith is the current schema, or else the newest, that has a field; nil when none has.
 func (r Ref) schemaWith(id int) *iceberg.Schema {
 	out := r.Metadata.CurrentSchema()

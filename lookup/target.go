@@ -142,7 +142,7 @@ func (b *bound) bindKey(sc *iceberg.Schema, t Target) error {
 	}
 	for i, f := range fields {
 		// Keys are encoded in the newest type a column has had, whatever state is asked.
-		if t, ok := b.ref.Metadata.CurrentSchema().FindTypeByID(f.ID); ok {
+		if t, ok := b.ref.KeyType(f.ID); ok {
 			f.Type = t
 			fields[i].Type = t
 		}

@@ -101,11 +101,54 @@ func (s *scope) lookupJoin(f *pg_query.FuncCall, alias *pg_query.Alias) *pg_quer
 		s.az.fail(pgerr.WrongObjectType, f.Location, "%q is not a table", rel.Name)
 	}
 	l.rel = rel
+	if l.asOf() != nil {
+		l.rel = l.pastRelation(rel)
+	}
 	l.keyColumns()
 	if alias == nil {
 		alias = &pg_query.Alias{Aliasname: lastName(f.Funcname)}
 	}
 	return &pg_query.RangeSubselect{Lateral: true, Alias: alias, Subquery: l.query()}
+}
+
+// asOf is the bound; nil for the present.
+func (l *lookupOver) asOf() *pg_query.Node {
+	at := l.args["as_of"]
+	c := at
+	if cast := at.GetTypeCast(); cast != nil {
+		c = cast.Arg
+	}
+	if c.GetAConst().GetIsnull() {
+		return nil
+	}
+	return at
+}
+
+// pastRelation is the table with the columns and the key that table_at shows: those of the state when the bound is a constant, else the present's.
+func (l *lookupOver) pastRelation(rel *Relation) *Relation {
+	az, at := l.s.az, l.asOf()
+	args := []*Arg{{Type: pgtype.Text, Const: true, Text: nameConst(l.args["tbl"]).GetSval().Sval}, nil}
+	known := true
+	eachNode(at.ProtoReflect(), func(m any) {
+		switch m.(type) {
+		case *pg_query.ColumnRef, *pg_query.ParamRef, *pg_query.FuncCall, *pg_query.SubLink, *pg_query.SQLValueFunction:
+			known = false
+		}
+	})
+	if known {
+		binds := len(az.binds)
+		args[1] = az.arg(l.s.expr(at))
+		az.binds = az.binds[:binds]
+	}
+	fns := az.r.Functions("skade", "table_at")
+	if len(fns) == 0 {
+		return rel
+	}
+	past, err := az.r.TableFunction(fns[0], args)
+	az.check(err, l.f.Location)
+	out := *rel
+	out.Columns, out.Key = past.Columns, past.Key
+	return &out
 }
 
 // keyColumns settles the key: key_columns, else the table's.
@@ -242,7 +285,7 @@ func (l *lookupOver) query() *pg_query.Node {
 	loc := l.f.Location
 	from := &pg_query.Node{Node: &pg_query.Node_RangeVar{RangeVar: &pg_query.RangeVar{
 		Schemaname: l.rel.Schema, Relname: l.rel.Name, Inh: true, Relpersistence: "p", Alias: &pg_query.Alias{Aliasname: "k"}, Location: loc}}}
-	if at := l.args["as_of"]; at != nil && !at.GetAConst().GetIsnull() {
+	if at := l.asOf(); at != nil {
 		from = &pg_query.Node{Node: &pg_query.Node_RangeFunction{RangeFunction: &pg_query.RangeFunction{Alias: &pg_query.Alias{Aliasname: "k"},
 			Functions: []*pg_query.Node{listNode(callNode([]string{"skade", "table_at"}, loc, l.args["tbl"], at), &pg_query.Node{})}}}}
 	}
