@@ -108,7 +108,7 @@ func open(ctx context.Context, s store.Store, dir string, o Options) (*Catalog, 
 	if err := initFolder(ctx, s, dir); err != nil {
 		return nil, err
 	}
-	if err := recoverFiles(ctx, s, c.fs); err != nil {
+	if err := recoverFiles(ctx, s, c.fs, c.log); err != nil {
 		return nil, err
 	}
 	revision := s.Revision()

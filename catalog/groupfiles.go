@@ -117,12 +117,12 @@ func (g *group) syncOrInline(ctx context.Context, metadata []redoFile) (carried 
 		}
 	}
 	for _, path := range g.batch.Paths() {
-		data, err := g.c.fs.ReadSmall(path, storeio.InlineLimit)
+		data, err := g.c.fs.ReadAtMost(path, storeio.InlineLimit)
 		if errors.Is(err, storeio.ErrTooLarge) || err == nil && !take(redoFile{path: path, data: data}) {
 			sync.Add(path)
 			continue
 		}
-		if err != nil {
+		if err != nil && !storeio.Cache(path) {
 			return nil, fmt.Errorf("file of the commit: %w", err)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/rs/zerolog"
+
 	"github.com/nordisk/skade-pg/catalog/store"
 	"github.com/nordisk/skade-pg/internal/storeio"
 )
@@ -152,7 +154,7 @@ func decodeRedo(value []byte) ([]redoFile, error) {
 
 // recoverFiles makes the files again that a power cut may have taken, from what the store's transactions say of them, and forgets that once the
 // files are synced.
-func recoverFiles(ctx context.Context, s store.Store, f *storeio.FS) error {
+func recoverFiles(ctx context.Context, s store.Store, f *storeio.FS, log zerolog.Logger) error {
 	rec := &recovery{s: s, fs: f, late: map[string][]byte{}}
 	for _, family := range []byte{familyFile, familyRedo} { // the former only in folders of older releases
 		from := []byte{family}
@@ -165,6 +167,7 @@ func recoverFiles(ctx context.Context, s store.Store, f *storeio.FS) error {
 			return err
 		}
 	}
+	rec.restoreCaches(log)
 	if err := f.SyncFiles(ctx, rec.there); err != nil {
 		return err
 	}
@@ -184,6 +187,8 @@ type recovery struct {
 	there []string          // files that are as they should be, perhaps not synced
 	late  map[string][]byte // files that need only be written when nothing continues them
 	ops   []store.Op
+
+	caches []redoFile // files that only save work: what room the others leave is theirs
 }
 
 func (r *recovery) pair(p store.Pair) error {
@@ -211,6 +216,10 @@ func (r *recovery) pair(p store.Pair) error {
 		}
 		if f.late {
 			r.late[f.path] = data
+			continue
+		}
+		if storeio.Cache(f.path) {
+			r.caches = append(r.caches, redoFile{path: f.path, data: data})
 			continue
 		}
 		if err := r.restore(f.path, data); err != nil {
@@ -264,4 +273,21 @@ func (r *recovery) restore(path string, data []byte) error {
 		r.there = append(r.there, path)
 	}
 	return nil
+}
+
+// restoreCaches makes files again that nobody needs to have: those that cannot be written, for a full disk say, are made when somebody wants them.
+func (r *recovery) restoreCaches(log zerolog.Logger) {
+	lost := 0
+	var first error
+	for _, f := range r.caches {
+		if err := r.restore(f.path, f.data); err != nil {
+			lost++
+			if first == nil {
+				first = err
+			}
+		}
+	}
+	if lost > 0 {
+		log.Warn().Err(first).Int("files", lost).Msg("key indexes are not restored and will be rebuilt")
+	}
 }

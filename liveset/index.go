@@ -47,17 +47,21 @@ func (c *Cache) sidecar(ctx context.Context, f *File, cols []keyindex.Column) (*
 	return m.ix, nil
 }
 
+// maxIndexColumns bounds the key columns of a stored index: one of more is not read.
+const maxIndexColumns = 1024
+
 func (c *Cache) readSidecar(ctx context.Context, f *File) (maybeIndex, error) {
 	if err := ctx.Err(); err != nil {
 		return maybeIndex{}, err
 	}
 	path := f.Path + parquetio.KeyIndexSuffix
-	data, err := c.fs.ReadFile(path)
+	data, err := c.fs.ReadAtMost(path, keyindex.MaxSize(f.Records, maxIndexColumns))
 	if errors.Is(err, fs.ErrNotExist) {
 		return maybeIndex{}, nil
 	}
 	if err != nil {
-		return maybeIndex{}, fmt.Errorf("read key index of %s: %w", f.Path, err)
+		c.warnOnce(path, err)
+		return maybeIndex{}, nil
 	}
 	c.stats.keyIndexes.Add(1)
 	if n := parquetio.CountersOf(ctx); n != nil {

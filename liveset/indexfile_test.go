@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/apache/iceberg-go"
@@ -100,6 +101,49 @@ func TestDamagedIndexFile(t *testing.T) {
 		old[7] = 1
 		try("version 1", old, 1)
 		try("version 9", append([]byte("SKKEYIX\x09"), whole[8:]...), 1)
+	}
+}
+
+// TestNoIndexFile: what is no index of that file, by its kind or its size, is not read: the index is built again, with one warning, and stored where
+// that is possible.
+func TestNoIndexFile(t *testing.T) {
+	const n = 9000
+	stored := true
+	for how, put := range map[string]func(path string) (stored bool){
+		"directory":      func(p string) bool { require.NoError(t, os.Mkdir(p, 0o755)); return !stored },
+		"named pipe":     func(p string) bool { require.NoError(t, syscall.Mkfifo(p, 0o600)); return stored },
+		"endless device": func(p string) bool { require.NoError(t, os.Symlink("/dev/zero", p)); return stored },
+		"link to itself": func(p string) bool { require.NoError(t, os.Symlink(p, p)); return stored },
+		"huge file": func(p string) bool {
+			require.NoError(t, os.WriteFile(p, nil, 0o600))
+			require.NoError(t, os.Truncate(p, 3<<30))
+			return stored
+		},
+		"empty file": func(p string) bool { require.NoError(t, os.WriteFile(p, nil, 0o600)); return stored },
+	} {
+		t.Run(how, func(t *testing.T) {
+			k := newKit(t, 2)
+			f := k.dataFile(0, "", namedRows(100, n), 2)
+			k.commit(change{add: []iceberg.DataFile{f}})
+			path := f.FilePath() + ".keyidx"
+			stored := put(path)
+			before := k.fs.Counters().Snapshot().Bytes
+			var w warnings
+			c := NewCache(Options{FS: k.fs, Home: k.dir, Logger: zerolog.New(&w)})
+			k.probeNamed(c, []int{1}, f, 100, n)
+			k.probeNamed(c, []int{1}, f, 100, n)
+			require.Equal(t, 1, w.n)
+			require.EqualValues(t, 1, c.Stats().IndexBuilds)
+			require.Less(t, k.fs.Counters().Snapshot().Bytes-before, int64(2<<20))
+			next := NewCache(Options{FS: k.fs, Home: k.dir, Logger: zerolog.New(&w)})
+			k.probeNamed(next, []int{1}, f, 100, n)
+			if stored {
+				require.Equal(t, 1, w.n)
+				require.Zero(t, next.Stats().IndexBuilds)
+			} else {
+				require.Equal(t, 2, w.n, "it stands there still")
+			}
+		})
 	}
 }
 

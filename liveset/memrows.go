@@ -219,8 +219,8 @@ func (p *prober) memHits(ctx context.Context, dst []Hit, f *LiveFile, n int, key
 				return dst, err
 			}
 			var whole bool
-			if key, whole = withoutPresence(key[:0], p.cols, raw); whole && f.IsLive(pos) {
-				for _, ord := range ordinals[string(leading(key, p.cols, n))] {
+			if key, whole = withoutPresence(key[:0], p.cols[:n], raw); whole && f.IsLive(pos) {
+				for _, ord := range ordinals[string(key)] {
 					dst = append(dst, Hit{KeyOrdinal: ord, File: f, Pos: pos})
 				}
 			}
@@ -228,16 +228,4 @@ func (p *prober) memHits(ctx context.Context, dst []Hit, f *LiveFile, n int, key
 		}
 	}
 	return dst, nil
-}
-
-// leading is the part of a key that its first n columns take.
-func leading(key []byte, cols []keyindex.Column, n int) []byte {
-	if n == len(cols) {
-		return key
-	}
-	at := 0
-	for _, c := range cols[:n] {
-		at += c.Len(key[at:])
-	}
-	return key[:at]
 }

@@ -326,7 +326,10 @@ func (p *prober) file(ctx context.Context, dst []Hit, f *LiveFile, n int, keys [
 		}
 		found, ok := buf[:0], true
 		if n < len(p.ids) {
-			found, ok = ix.FindPrefix(found, keys[ord])
+			// An index leaves rows out of whose key a later part is NULL: then it does not have all that begin with the prefix.
+			if ok = whole(ix, f.File); ok {
+				found, ok = ix.FindPrefix(found, keys[ord])
+			}
 		} else {
 			found = ix.Find(found, keys[ord])
 		}

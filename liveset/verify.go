@@ -16,11 +16,37 @@ const verifyRows = 1 << 15
 
 // keysAt calls do with the key over the fields ids, of rows of a file at positions that ascend; nil where a part is NULL. The key is valid during the call.
 func (c *Cache) keysAt(ctx context.Context, ref Ref, f *File, k *keyColumns, positions []uint32, do func(i int, key []byte)) error {
+	var key []byte
+	return c.columnsAt(ctx, ref, f, k, positions, func(at int, cols []arrow.Array) (err error) {
+		key, err = eachKey(key, cols, func(i int, key []byte) { do(at+i, key) })
+		return err
+	})
+}
+
+// rawKeysAt is keysAt for keys with their NULLs (keyindex.WithNulls).
+func (c *Cache) rawKeysAt(ctx context.Context, ref Ref, f *File, k *keyColumns, positions []uint32, do func(i int, key []byte)) error {
+	var key []byte
+	return c.columnsAt(ctx, ref, f, k, positions, func(at int, cols []arrow.Array) error {
+		enc, err := keyindex.NewArrayEncoder(cols, keyindex.WithNulls())
+		if err != nil {
+			return err
+		}
+		for i := range cols[0].Len() {
+			if key, err = enc.Append(key[:0], i); err != nil {
+				return err
+			}
+			do(at+i, key)
+		}
+		return nil
+	})
+}
+
+// columnsAt calls do with the key columns of rows at positions that ascend, verifyRows at a time, the first of which is the at-th.
+func (c *Cache) columnsAt(ctx context.Context, ref Ref, f *File, k *keyColumns, positions []uint32, do func(at int, cols []arrow.Array) error) error {
 	r, err := c.Reader(ctx, f)
 	if err != nil {
 		return err
 	}
-	var key []byte
 	cols := make([]arrow.Array, len(k.paths))
 	for at := 0; at < len(positions); at += verifyRows {
 		part := positions[at:min(at+verifyRows, len(positions))]
@@ -31,7 +57,7 @@ func (c *Cache) keysAt(ctx context.Context, ref Ref, f *File, k *keyColumns, pos
 		for i, path := range k.paths {
 			cols[i] = leafOf(rec.Column(path[0]), path[1:])
 		}
-		key, err = eachKey(key, cols, func(i int, key []byte) { do(at+i, key) })
+		err = do(at, cols)
 		rec.Release()
 		if err != nil {
 			return err
@@ -100,45 +126,22 @@ func (p *prober) verify(ctx context.Context, hits []Hit, keys [][]byte) ([]Hit, 
 	return out, nil
 }
 
-// prefixHits appends the live rows of a file whose key begins with prefix, n leading columns, in key order.
+// whole says that an index has every row of its file: none has a key with a NULL part.
+func whole(ix *keyindex.Index, f *File) bool { return int64(ix.Len()) == f.Records }
+
+// prefixHits appends the live rows of a file whose key begins with prefix, n leading columns, in key order, NULL first.
 func (p *prober) prefixHits(ctx context.Context, dst []Hit, f *LiveFile, ix *keyindex.Index, n, ord int, prefix []byte) ([]Hit, error) {
-	var positions []uint32
-	switch lo, hi, ok := ix.PrefixRange(prefix); {
-	case ok:
-		for pos := lo; pos < hi; pos++ {
-			if f.IsLive(pos) {
-				positions = append(positions, pos)
-			}
-		}
-	default:
-		// The file is not in key order and its index knows whole keys only: one over the leading columns is built and held.
-		sub, err := p.c.prober(p.ref, p.ids[:n])
-		if err != nil {
-			return dst, err
-		}
-		defer sub.release()
-		sub.n, sub.leading = p.n, true
-		part, err := sub.index(ctx, f.File)
-		if err != nil {
-			return dst, err
-		}
-		for _, pos := range part.Find(nil, prefix) {
-			p.n.IndexHits++
-			if f.IsLive(pos) {
-				positions = append(positions, pos)
-			} else {
-				p.n.Suppressed++
-			}
-		}
-		slices.Sort(positions)
+	positions, err := p.prefixCandidates(ctx, f, ix, n, prefix)
+	if err != nil {
+		return dst, err
 	}
 	type found struct {
 		key []byte
 		pos uint32
 	}
 	var rows []found
-	err := p.c.keysAt(ctx, p.ref, f.File, p.keys, positions, func(i int, key []byte) {
-		if key != nil && bytes.HasPrefix(key, prefix) {
+	err = p.c.rawKeysAt(ctx, p.ref, f.File, p.keys, positions, func(i int, key []byte) {
+		if lead, ok := withoutPresence(nil, p.cols[:n], key); ok && bytes.Equal(lead, prefix) {
 			rows = append(rows, found{bytes.Clone(key), positions[i]})
 		}
 	})
@@ -150,4 +153,37 @@ func (p *prober) prefixHits(ctx context.Context, dst []Hit, f *LiveFile, ix *key
 		dst = append(dst, Hit{KeyOrdinal: ord, File: f, Pos: r.pos})
 	}
 	return dst, nil
+}
+
+// prefixCandidates are the positions of live rows among which those are whose key begins with prefix, ascending.
+func (p *prober) prefixCandidates(ctx context.Context, f *LiveFile, ix *keyindex.Index, n int, prefix []byte) (positions []uint32, err error) {
+	if lo, hi, ok := ix.PrefixRange(prefix); ok && whole(ix, f.File) {
+		for pos := lo; pos < hi; pos++ {
+			if f.IsLive(pos) {
+				positions = append(positions, pos)
+			}
+		}
+		return positions, nil
+	}
+	// The file is not in key order and its index knows whole keys only, or not all rows: one over the leading columns is built and held.
+	sub, err := p.c.prober(p.ref, p.ids[:n])
+	if err != nil {
+		return nil, err
+	}
+	defer sub.release()
+	sub.n, sub.leading = p.n, true
+	part, err := sub.index(ctx, f.File)
+	if err != nil {
+		return nil, err
+	}
+	for _, pos := range part.Find(nil, prefix) {
+		p.n.IndexHits++
+		if f.IsLive(pos) {
+			positions = append(positions, pos)
+		} else {
+			p.n.Suppressed++
+		}
+	}
+	slices.Sort(positions)
+	return positions, nil
 }

@@ -2,6 +2,7 @@ package parquetio
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -32,7 +33,7 @@ const (
 const KeyIndexMinRows = 8192
 
 // KeyIndexSuffix is appended to a data file's path to name its key index.
-const KeyIndexSuffix = ".keyidx"
+const KeyIndexSuffix = storeio.KeyIndexSuffix
 
 // output is one data file being written.
 type output struct {
@@ -208,21 +209,29 @@ func (f *output) finish() (WrittenFile, error) {
 		if err != nil {
 			return out, err
 		}
-		p, err := f.o.FS.CreateUnsynced(storeio.PathOf(f.path + KeyIndexSuffix))
-		if err != nil {
-			return out, fmt.Errorf("create key index: %w", err)
+		// It is a cache: a disk that has no room for it has room for the data.
+		if f.writeIndex(data) == nil {
+			out.KeyIndexPath = f.path + KeyIndexSuffix
 		}
-		f.indexFile = p
-		if _, err := p.Write(data); err != nil {
-			return out, fmt.Errorf("write key index: %w", err)
-		}
-		if err := p.Close(); err != nil {
-			return out, fmt.Errorf("close key index: %w", err)
-		}
-		out.KeyIndexPath = f.path + KeyIndexSuffix
 	}
 	out.DataFile, err = f.describe(meta)
 	return out, err
+}
+
+// writeIndex writes the key index, or leaves nothing.
+func (f *output) writeIndex(data []byte) error {
+	p, err := f.o.FS.CreateUnsynced(storeio.PathOf(f.path + KeyIndexSuffix))
+	if err != nil {
+		return fmt.Errorf("create key index: %w", err)
+	}
+	if _, err := p.Write(data); err != nil {
+		return errors.Join(fmt.Errorf("write key index: %w", err), p.Abort())
+	}
+	if err := p.Close(); err != nil {
+		return fmt.Errorf("close key index: %w", err)
+	}
+	f.indexFile = p
+	return nil
 }
 
 // describe is the manifest entry's data file.

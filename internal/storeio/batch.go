@@ -95,7 +95,8 @@ func (b *Batch) sync(ctx context.Context, keep func(string) bool) error {
 	return nil
 }
 
-// SyncFiles makes files and the directories that hold them durable. A missing file is an error.
+// SyncFiles makes files and the directories that hold them durable. A missing file is an error, but for one that only saves
+// work (Cache): one that cannot be synced is removed instead.
 func (f *FS) SyncFiles(ctx context.Context, paths []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -111,7 +112,7 @@ func (f *FS) SyncFiles(ctx context.Context, paths []string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := f.syncPath(OpSync, p); err != nil {
+		if err := f.syncPath(OpSync, p); err != nil && !f.spared(p) {
 			return err
 		}
 		d := filepath.Dir(p)
@@ -126,6 +127,16 @@ func (f *FS) SyncFiles(ctx context.Context, paths []string) error {
 		}
 	}
 	return nil
+}
+
+// spared says that a file which could not be synced is one that nobody needs. It is removed: what it holds after a power cut is not known.
+func (f *FS) spared(path string) bool {
+	if !Cache(path) {
+		return false
+	}
+	f.recent.drop(path)
+	_ = os.Remove(path)
+	return true
 }
 
 // syncfsFrom is the number of files from which SyncMany asks for the whole file system at once.
@@ -151,7 +162,7 @@ func (f *FS) SyncMany(ctx context.Context, paths []string) error {
 	for _, p := range paths {
 		if err := f.o.Hooks.Run(OpSync, p, all); errors.Is(err, errors.ErrUnsupported) {
 			return f.SyncFiles(ctx, paths)
-		} else if err != nil {
+		} else if err != nil && !f.spared(p) {
 			return err
 		}
 		f.recent.drop(p)
@@ -172,12 +183,12 @@ func (f *FS) Restore(path string, data []byte) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	have, err := os.ReadFile(p)
-	if err == nil && string(have) == string(data) {
+	have, err := readRegular(p, int64(len(data)))
+	switch {
+	case err == nil && string(have) == string(data):
 		return false, nil
+	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrTooLarge), errors.Is(err, ErrNotRegular):
+		return true, f.WriteFile(p, data)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, err
-	}
-	return true, f.WriteFile(p, data)
+	return false, err
 }

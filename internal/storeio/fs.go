@@ -91,34 +91,12 @@ func (f *FS) Open(name string) (icebergio.File, error) {
 	if data, ok := f.recent.get(p); ok {
 		return &memoryFile{bytes.NewReader(data), p}, nil
 	}
-	file, err := os.Open(p)
+	file, _, err := openKinds(p, fs.ModeDir)
 	if err != nil {
 		return nil, err
 	}
 	f.counters.Opens.Add(1)
 	return &readFile{File: file, c: &f.counters}, nil
-}
-
-// ReadFile reads a whole file. The bytes may be shared: read them only.
-func (f *FS) ReadFile(name string) ([]byte, error) {
-	p, err := f.path("open", name)
-	if err != nil {
-		return nil, err
-	}
-	if data, ok := f.recent.get(p); ok {
-		return data, nil
-	}
-	if err := f.o.Hooks.read(p); err != nil {
-		return nil, err
-	}
-	data, err := os.ReadFile(p)
-	if err != nil {
-		return nil, err
-	}
-	f.counters.Opens.Add(1)
-	f.counters.Reads.Add(1)
-	f.counters.Bytes.Add(int64(len(data)))
-	return data, nil
 }
 
 // Remove removes a file or an empty directory.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -229,7 +228,7 @@ func (h *handle) with(read func(*os.File) error) (opened bool, err error) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if h.mu.file == nil { // evicted in between: read with a descriptor of our own
-		file, err := os.Open(h.path)
+		file, _, err := openRegular(h.path)
 		if err != nil {
 			return true, err
 		}
@@ -246,7 +245,7 @@ func (h *handle) open() error {
 		h.mu.Unlock()
 		return nil
 	}
-	file, err := os.Open(h.path)
+	file, _, err := openRegular(h.path)
 	if err != nil {
 		h.mu.Unlock()
 		return err
@@ -264,9 +263,6 @@ func (h *handle) stat() (int64, error) {
 		st, err := file.Stat()
 		if err != nil {
 			return err
-		}
-		if st.IsDir() {
-			return &fs.PathError{Op: "open", Path: h.path, Err: fs.ErrInvalid}
 		}
 		size = st.Size()
 		return nil

@@ -84,28 +84,6 @@ func under(path, dir string) bool {
 	return len(path) > len(dir) && path[:len(dir)] == dir && path[len(dir)] == filepath.Separator
 }
 
-// ReadSmall reads a whole file of at most limit bytes; ErrTooLarge for a larger one.
-func (f *FS) ReadSmall(name string, limit int64) ([]byte, error) {
-	p, err := f.path("open", name)
-	if err != nil {
-		return nil, err
-	}
-	if data, ok := f.recent.get(p); ok {
-		if int64(len(data)) > limit {
-			return nil, ErrTooLarge
-		}
-		return data, nil
-	}
-	st, err := os.Stat(p)
-	if err != nil {
-		return nil, err
-	}
-	if st.Size() > limit {
-		return nil, ErrTooLarge
-	}
-	return f.ReadFile(p)
-}
-
 // memoryFile is an open file whose content is in memory.
 type memoryFile struct {
 	*bytes.Reader
