@@ -130,7 +130,6 @@ func TestFullDisk(t *testing.T) {
 	}{
 		{"spill of COPY", ".parquet", 0, fill, nil},
 		{"spill of COPY, later", ".parquet", 5, fill, nil},
-		{"key index of a spilled file", ".keyidx", 0, fill, nil},
 		{"INSERT … SELECT", ".parquet", 5, exec("INSERT INTO t SELECT i * 7919 % 1000003, repeat('some words ', 20) FROM generate_series(1, 60000) i"), nil},
 		{"RETURNING", "rows-", 3, exec("INSERT INTO t SELECT i + 5000000, repeat('some words ', 60) FROM generate_series(1, 60000) i RETURNING *"), nil},
 		{"sorted runs at COMMIT", "skade-run", 3, nil, func(c *pgx.Conn) error { // files with dead rows are written again
@@ -181,6 +180,25 @@ func TestFullDisk(t *testing.T) {
 			total++
 			require.Equal(t, [][]string{{strconv.Itoa(total)}}, rows(t, c, "SELECT count(*) FROM t"))
 		})
+	}
+}
+
+// A disk that has no room for key indexes has room for the rows: nothing fails, and lookups work.
+func TestFullDiskKeyIndex(t *testing.T) {
+	d := &fullDisk{}
+	g := startSmall(t, &storeio.Hooks{Before: d.before})
+	c := g.connect()
+	run(t, c, "CREATE TABLE t (id bigint PRIMARY KEY, v text)")
+	d.fill(".keyidx", 0)
+	run(t, c, "INSERT INTO t SELECT i, 'value ' || i FROM generate_series(1, 30000) i")
+	run(t, c, "DELETE FROM t WHERE id % 3 = 0")
+	require.Equal(t, [][]string{{"value 29999"}}, rows(t, c, "SELECT v FROM lookup('t', 29999)"))
+	require.Empty(t, rows(t, c, "SELECT v FROM t WHERE id = 30000"))
+	run(t, c, "CALL skade.compact('t')")
+	require.Equal(t, [][]string{{"value 77"}}, rows(t, c, "SELECT v FROM t WHERE id = 77"))
+	require.GreaterOrEqual(t, d.hit.Load(), int64(2), "written with the rows, at compaction")
+	for _, f := range g.allFiles() {
+		require.NotContains(t, f, ".keyidx")
 	}
 }
 
