@@ -91,4 +91,3 @@ func mustArrow(t *testing.T) *arrow.Schema {
 	require.NoError(t, err)
 	return as
 }
-
