@@ -166,8 +166,6 @@ func doubleKey(v any) (float64, bool) {
 	return 0, false
 }
 
-var negativeZero = math.Copysign(0, -1)
-
 func isDouble(t iceberg.Type) bool {
 	switch t.(type) {
 	case iceberg.Float32Type, iceberg.Float64Type:
