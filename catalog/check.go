@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -253,7 +254,7 @@ func (k *checker) table(ctx context.Context, t *TableState) error {
 	if !k.file(t.MetadataLocation, size, "metadata of "+dotted(t.Ident)) {
 		return nil
 	}
-	data, err := k.c.fs.ReadFile(t.MetadataLocation) // not the cache: the bytes on disk are in question
+	data, err := k.c.fs.ReadAtMost(t.MetadataLocation, cmp.Or(t.metadataSize, maxMetadata)) // not the cache: the bytes on disk are in question
 	if err != nil {
 		k.problem(storeio.PathOf(t.MetadataLocation), "%s", err)
 		return nil

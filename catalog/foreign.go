@@ -67,7 +67,7 @@ func (c *Catalog) readForeign(location string) (*Foreign, error) {
 	case st.Size() > MaxForeignMetadata:
 		return nil, fmt.Errorf("%w: %d MB, at most %d MB", ErrTooLarge, st.Size()>>20, MaxForeignMetadata>>20)
 	}
-	data, err := c.fs.ReadFile(location)
+	data, err := c.fs.ReadAtMost(location, MaxForeignMetadata)
 	if err != nil {
 		return nil, err
 	}

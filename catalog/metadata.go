@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"container/list"
 	"context"
@@ -243,7 +244,10 @@ func (c *metadataCache) read(location string, size int64, id uuid.UUID) (*metada
 		return e, nil
 	}
 	return c.get(location, func() (table.Metadata, int64, error) {
-		data, err := c.file(location)
+		data, err := c.file(location, size)
+		if errors.Is(err, storeio.ErrTooLarge) || errors.Is(err, storeio.ErrNotRegular) {
+			return nil, 0, &DamagedError{Path: storeio.PathOf(location), Detail: err.Error()}
+		}
 		if err != nil {
 			return nil, 0, err
 		}
@@ -261,12 +265,12 @@ func (c *metadataCache) read(location string, size int64, id uuid.UUID) (*metada
 	})
 }
 
-// file is a metadata file's content, also of one that the settler has not written yet.
-func (c *metadataCache) file(location string) ([]byte, error) {
+// file is a metadata file's content, also of one that the settler has not written yet. size is what it has, 0 when that is not known.
+func (c *metadataCache) file(location string, size int64) ([]byte, error) {
 	if d, ok := c.late(filepath.Clean(storeio.PathOf(location))); ok {
 		return d.bytes(), nil
 	}
-	return c.fs.ReadFile(location)
+	return c.fs.ReadAtMost(location, cmp.Or(size, maxMetadata))
 }
 
 // at returns the metadata of a table at a cut.

@@ -236,7 +236,7 @@ func (r *recovery) patched(f redoFile) ([]byte, error) {
 	delete(r.late, f.patch.base)
 	if !ok {
 		var err error
-		if base, err = r.fs.ReadFile(f.patch.base); errors.Is(err, fs.ErrNotExist) {
+		if base, err = r.fs.ReadAtMost(f.patch.base, maxMetadata); errors.Is(err, fs.ErrNotExist) {
 			return r.settled(f)
 		} else if err != nil {
 			return nil, fmt.Errorf("restore %s: %w", f.path, err)
@@ -252,7 +252,7 @@ func (r *recovery) patched(f redoFile) ([]byte, error) {
 // settled is for a file whose base is gone. Bases are removed only when what continues them is synced, so the file is whole, or nobody
 // needs it because a later one is.
 func (r *recovery) settled(f redoFile) ([]byte, error) {
-	data, err := r.fs.ReadFile(f.path)
+	data, err := r.fs.ReadAtMost(f.path, maxMetadata)
 	switch {
 	case err == nil && int64(len(data)) == f.patch.size:
 		return data, nil

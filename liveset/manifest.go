@@ -12,6 +12,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"github.com/nordisk/skade-pg/internal/manifestio"
+	"github.com/nordisk/skade-pg/internal/storeio"
 )
 
 // manifest is a decoded manifest's live entries.
@@ -49,6 +50,9 @@ func manifestKey(m iceberg.ManifestFile) lruKey {
 	return k
 }
 
+// minManifestLimit is how large any manifest may be in bytes, others twice as large as their list says: there are writers who round that.
+const minManifestLimit = 64 << 20
+
 // manifest decodes a manifest, or takes it from the cache. DELETED entries are left out: a set holds what is live.
 func (c *Cache) manifest(ctx context.Context, m iceberg.ManifestFile) (*manifest, error) {
 	return cached(ctx, c, manifestKey(m), func() (_ *manifest, size int64, err error) {
@@ -57,7 +61,7 @@ func (c *Cache) manifest(ctx context.Context, m iceberg.ManifestFile) (*manifest
 			return nil, 0, err
 		}
 		c.stats.manifests.Add(1)
-		data, err := c.fs.ReadFile(m.FilePath())
+		data, err := c.fs.ReadAtMost(m.FilePath(), max(2*m.Length(), minManifestLimit))
 		if err != nil {
 			return nil, 0, fileError(m.FilePath(), "manifest", err)
 		}
@@ -128,7 +132,7 @@ func fileError(path, what string, err error) error {
 		return err
 	}
 	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if errors.As(err, &pe) && !errors.Is(err, storeio.ErrTooLarge) && !errors.Is(err, storeio.ErrNotRegular) {
 		return fmt.Errorf("read %s %s: %w", what, path, err)
 	}
 	return &DamagedError{Path: path, Offset: -1, Err: err}

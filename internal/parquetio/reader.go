@@ -91,6 +91,9 @@ func openError(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %s", ErrMissingFile, path)
 	}
+	if errors.Is(err, storeio.ErrNotRegular) {
+		return &DamagedError{Path: path, Offset: -1, Err: err}
+	}
 	return fmt.Errorf("open %s: %w", path, err)
 }
 

@@ -13,7 +13,7 @@
 //   - W1 A file made by Create is complete under its name or absent from it: temporary name, fsync, rename, fsync of the
 //     directory, in this order. A failed step leaves no file under the name.
 //   - W2 After Batch.Sync returned nil every added file, its directory and every directory that this FS made above it
-//     are durable. An fsync error is returned, never swallowed.
+//     are durable. An fsync error is returned, never swallowed, but for a file that only saves work (Cache), which is removed.
 //   - W3 CreateUnsynced never replaces a file.
 //   - W4 With Options.Roots or Home set, no operation leaves them, "..", and symbolic links below Roots, included. A link that somebody
 //     exchanges between the check and the use is not noticed: who writes below a root is trusted that far.
@@ -25,7 +25,7 @@
 // # Errors
 //
 // Errors of the file system are *fs.PathError and answer errors.Is(err, fs.ErrNotExist) and the like. ErrOutsideRoots is
-// returned for a path outside the roots, ErrNotLocal for a location of another scheme, ErrShortFile when an immutable file ends before the range that was asked for.
+// returned for a path outside the roots, ErrNotLocal for a location of another scheme, ErrNotRegular for a pipe, a device or a directory, ErrTooLarge by ReadAtMost, ErrShortFile when an immutable file ends before the range that was asked for.
 //
 // # What it does not do
 //
