@@ -13,6 +13,7 @@ import (
 	"github.com/nordisk/skade-pg/internal/pgerr"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 	"github.com/nordisk/skade-pg/pgwire"
+	"github.com/nordisk/skade-pg/sqlfuncs"
 	"github.com/nordisk/skade-pg/warehouse"
 )
 
@@ -164,7 +165,7 @@ func (s *session) newAlteration(ctx context.Context, w pgwire.Writer, t *warehou
 	sc, md := t.Schema(), t.Metadata()
 	a := &alteration{
 		s: s, w: w, t: t, old: tableRelation(t), def: readTableDef(md.Properties()), props: iceberg.Properties{},
-		keys: keyOrder(sc.IdentifierFieldIDs, md.Properties()), nextID: md.LastColumnID() + 1,
+		keys: sqlfuncs.KeyOrder(sc.IdentifierFieldIDs, md.Properties()), nextID: md.LastColumnID() + 1,
 	}
 	for i, f := range sc.Fields() {
 		oid, mod := pgtype.FromIceberg(f, md.Properties())

@@ -243,7 +243,7 @@ func (gw *Gateway) tableObject(t warehouse.TableInfo) (pgcatalog.Relation, bool)
 	rel.ConstraintName = constraintName(t.Ident, props)
 	def := readTableDef(props)
 	rel.Unique = def.unique
-	for _, id := range keyOrder(sc.IdentifierFieldIDs, props) {
+	for _, id := range sqlfuncs.KeyOrder(sc.IdentifierFieldIDs, props) {
 		rel.PrimaryKey = append(rel.PrimaryKey, attNumOf(sc, id))
 	}
 	for i, f := range sc.Fields() {

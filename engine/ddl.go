@@ -28,22 +28,6 @@ func constraintName(ident table.Identifier, props iceberg.Properties) string {
 	return objectName(ident[len(ident)-1], "", "pkey")
 }
 
-// keyOrder is the identifier fields in the primary key's order.
-func keyOrder(ids []int, props iceberg.Properties) []int {
-	ids = slices.Clone(ids)
-	slices.Sort(ids)
-	var out []int
-	for part := range strings.SplitSeq(props[propPrimaryKey], ",") {
-		if id, err := strconv.Atoi(part); err == nil && slices.Contains(ids, id) && !slices.Contains(out, id) {
-			out = append(out, id)
-		}
-	}
-	if len(out) != len(ids) {
-		return ids
-	}
-	return out
-}
-
 // ddlCommand is CREATE, DROP, TRUNCATE, ALTER and COMMENT. Each leaves no trace when it fails.
 func (s *session) ddlCommand(b binding) (commandFunc, error) {
 	var run commandFunc

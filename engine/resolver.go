@@ -257,7 +257,7 @@ func tableRelation(t *warehouse.TxTable) *pgsql.Relation {
 
 // keyPlaces are the columns of a schema's key, in the order of the key; nil when one of them is inside a struct.
 func keyPlaces(sc *iceberg.Schema, props iceberg.Properties) (key []int) {
-	for _, id := range keyOrder(sc.IdentifierFieldIDs, props) {
+	for _, id := range sqlfuncs.KeyOrder(sc.IdentifierFieldIDs, props) {
 		i := slices.IndexFunc(sc.Fields(), func(f iceberg.NestedField) bool { return f.ID == id })
 		if i < 0 {
 			return nil

@@ -10,12 +10,13 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
+	"github.com/nordisk/skade-pg/sqlfuncs"
 	"github.com/nordisk/skade-pg/warehouse"
 )
 
 // Table properties of ours; docs/format/table-properties.md describes them.
 const (
-	propPrimaryKey = "skade.primary-key"          // field ids in key order, comma-separated, when it is not the schema's order
+	propPrimaryKey = sqlfuncs.PropertyKeyOrder    // field ids in key order, comma-separated, when it is not the schema's order
 	propConstraint = warehouse.PropertyKeyName    // the key's name when it is not <table>_pkey
 	propUnique     = "skade.unique"               // "true": the key was declared UNIQUE, not PRIMARY KEY
 	propDefault    = "skade.default."             // + field id: a DEFAULT's SQL text

@@ -81,8 +81,17 @@ func lookupTable(ctx context.Context, env *Env, ident table.Identifier) (table.M
 	return md, st.OID, err
 }
 
-// lookupTarget says what a call looks in: the bound's state, else the session's as_of, else the present with the transaction's own writes.
+// lookupTarget says what a call looks in, and by which columns: key_columns, else the primary key in its order.
 func lookupTarget(ctx context.Context, env *Env, shape *Shape, args []*Value) (lookup.Target, error) {
+	t, err := lookupIn(ctx, env, shape, args)
+	if err == nil && t.KeyColumns == nil {
+		t.KeyColumns, err = declaredKey(ctx, env, &t)
+	}
+	return t, err
+}
+
+// lookupIn says what a call looks in: the bound's state, else the session's as_of, else the present with the transaction's own writes.
+func lookupIn(ctx context.Context, env *Env, shape *Shape, args []*Value) (lookup.Target, error) {
 	t := lookup.Target{Cut: env.Cut, Ident: shape.Ident, Schema: shape.Table, Strict: boolArg(args, 4)}
 	var err error
 	if t.KeyColumns, err = columnsArg("key_columns", args, 3); err != nil {
