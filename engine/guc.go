@@ -28,8 +28,8 @@ type gucs struct {
 	zone string
 	// version counts changes, so that an unchanged session looks at nothing at the end of a statement.
 	version int
-	// now is what the settings say; refresh keeps it.
-	now gucView
+	// now is what the settings say; refresh replaces it: DuckDB's threads read it, too, and set_config may run on one of them.
+	now *gucView
 }
 
 func newGUCs() *gucs {

@@ -21,8 +21,8 @@ type gucView struct {
 	idleInTxTimeout  time.Duration // idle_in_transaction_session_timeout
 }
 
-func (g *gucs) derive() gucView {
-	v := gucView{
+func (g *gucs) derive() *gucView {
+	v := &gucView{
 		style: g.style(), asOf: g.value("skade.as_of"), branch: g.value("skade.branch"), application: g.value("application_name"),
 		searchPath: g.value("search_path"), isolation: g.value("default_transaction_isolation"),
 		statementTimeout: g.duration("statement_timeout"), idleTimeout: g.duration("idle_session_timeout"),
