@@ -27,7 +27,7 @@ type batchRows struct {
 	nulls []bool
 }
 
-// newBatchRows takes over rec. cols describe its columns from the first on; order picks them.
+// newBatchRows takes over rec, whose columns cols describe from the first on.
 func newBatchRows(rec arrow.RecordBatch, cols []pgwire.Column, st pgenc.Style) (*batchRows, error) {
 	b := &batchRows{rec: rec, encs: make([]fieldEncoder, len(cols))}
 	for i, c := range cols {

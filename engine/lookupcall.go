@@ -7,6 +7,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/nordisk/skade-pg/engine/pgsql"
+	"github.com/nordisk/skade-pg/internal/pgtype"
+	"github.com/nordisk/skade-pg/pgwire"
 )
 
 // lookupCall answers SELECT … FROM lookup(…): the rows go from the lookup to the client. ok is false when the query must go the long way.
@@ -43,4 +45,14 @@ func (s *session) lookupCall(ctx context.Context, b binding, d *pgsql.DirectCall
 		return src, err == nil, err
 	}
 	return noRows{}, true, nil
+}
+
+// showsNested says whether a struct, map or list is shown as jsonb: DuckDB writes that.
+func showsNested(rec *arrow.Schema, cols []pgwire.Column) bool {
+	for i, c := range cols {
+		if c.TypeOID == pgtype.JSONB && arrow.IsNested(rec.Field(i).Type.ID()) {
+			return true
+		}
+	}
+	return false
 }

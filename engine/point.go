@@ -11,7 +11,6 @@ import (
 	"github.com/nordisk/skade-pg/engine/pgsql"
 	"github.com/nordisk/skade-pg/internal/pgtype"
 	"github.com/nordisk/skade-pg/lookup"
-	"github.com/nordisk/skade-pg/pgwire"
 	"github.com/nordisk/skade-pg/sqlfuncs"
 	"github.com/nordisk/skade-pg/warehouse"
 )
@@ -270,14 +269,4 @@ func (s *session) preparePoint(ctx context.Context, target lookup.Target, t *war
 		return nil, nil
 	}
 	return p, nil
-}
-
-// showsNested says whether a struct, map or list is shown as jsonb: DuckDB writes that.
-func showsNested(rec *arrow.Schema, cols []pgwire.Column) bool {
-	for i, c := range cols {
-		if c.TypeOID == pgtype.JSONB && arrow.IsNested(rec.Field(i).Type.ID()) {
-			return true
-		}
-	}
-	return false
 }

@@ -3,6 +3,7 @@ package sqlfuncs
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/apache/iceberg-go"
@@ -210,30 +211,17 @@ func (e *keyEncoder) batch(list []*Value, first int64) (*keyBatch, error) {
 // KeyTypes are the types of the columns of the key that a call of lookup or lookup_many names, as far as its arguments are known: what parameters in their
 // places stand for.
 func KeyTypes(ctx context.Context, env *Env, fn string, args []*Value) ([]uint32, error) {
-	ident, err := tableNamed(env.resolveOwn, fn, args)
-	if err != nil {
-		return nil, err
-	}
-	md, _, err := lookupTable(ctx, env, ident)
-	if err != nil {
-		return nil, err
-	}
-	target, err := lookupTarget(ctx, env, &Shape{Ident: ident}, args)
-	if err != nil {
-		return nil, err
-	}
-	cols, err := env.Lookup.Columns(ctx, target)
+	shape, cols, err := lookupColumns(ctx, env, fn, args)
 	if err != nil {
 		return nil, err
 	}
 	var out []uint32
 	for i, id := range cols.KeyIDs {
-		f, ok := cols.Table.FindFieldByID(id)
-		if !ok {
+		at := slices.IndexFunc(shape.Table.Fields(), func(f iceberg.NestedField) bool { return f.ID == id })
+		if at < 0 {
 			return nil, errors.New("key column " + cols.Key.Field(i).Name + " is not among the rows' columns")
 		}
-		oid, _ := pgtype.FromIceberg(f, md.Properties())
-		out = append(out, oid)
+		out = append(out, shape.Columns[at].OID)
 	}
 	return out, nil
 }

@@ -42,23 +42,29 @@ func describeLookup(ctx context.Context, env *Env, args []*Value) (*Shape, error
 
 // lookupShape is the shape of the rows that a call of lookup or lookup_many finds.
 func lookupShape(ctx context.Context, env *Env, fn string, args []*Value) (*Shape, error) {
+	shape, _, err := lookupColumns(ctx, env, fn, args)
+	return shape, err
+}
+
+// lookupColumns are the rows and the key of a call of lookup or lookup_many.
+func lookupColumns(ctx context.Context, env *Env, fn string, args []*Value) (*Shape, *lookup.Columns, error) {
 	ident, err := tableNamed(env.resolveOwn, fn, args)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	md, oid, err := lookupTable(ctx, env, ident)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	target, err := lookupTarget(ctx, env, &Shape{Ident: ident}, args)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	cols, err := env.Lookup.Columns(ctx, target)
 	if err != nil {
-		return nil, badKey(err, md, ident[len(ident)-1], target.KeyColumns)
+		return nil, nil, badKey(err, md, ident[len(ident)-1], target.KeyColumns)
 	}
-	return &Shape{Ident: ident, Table: cols.Table, TableOID: oid, Columns: tableColumns(cols.Table, md.Properties())}, nil
+	return &Shape{Ident: ident, Table: cols.Table, TableOID: oid, Columns: tableColumns(cols.Table, md.Properties())}, cols, nil
 }
 
 // lookupTable is the metadata and the OID of the table that a call names.
@@ -139,16 +145,22 @@ func lookupIn(ctx context.Context, env *Env, shape *Shape, args []*Value) (looku
 	return t, nil
 }
 
-func openLookup(ctx context.Context, env *Env, shape *Shape, args []*Value) (*Rows, error) {
+// prepareLookup binds what a call looks in, and makes keys for it.
+func prepareLookup(ctx context.Context, env *Env, shape *Shape, args []*Value) (*lookup.Lookuper, *keyEncoder, error) {
 	target, err := lookupTarget(ctx, env, shape, args)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p, err := env.Lookup.Prepare(ctx, target)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	enc, err := newKeyEncoder(env, p)
+	return p, enc, err
+}
+
+func openLookup(ctx context.Context, env *Env, shape *Shape, args []*Value) (*Rows, error) {
+	p, enc, err := prepareLookup(ctx, env, shape, args)
 	if err != nil {
 		return nil, err
 	}

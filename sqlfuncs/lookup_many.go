@@ -55,19 +55,11 @@ var lookupMany = &Function{
 }
 
 func openLookupMany(ctx context.Context, env *Env, shape *Shape, args []*Value) (*Rows, error) {
-	target, err := lookupTarget(ctx, env, shape, args)
-	if err != nil {
-		return nil, err
-	}
-	p, err := env.Lookup.Prepare(ctx, target)
+	p, enc, err := prepareLookup(ctx, env, shape, args)
 	if err != nil {
 		return nil, err
 	}
 	keys, err := keyList(args[1])
-	if err != nil {
-		return nil, err
-	}
-	enc, err := newKeyEncoder(env, p)
 	if err != nil {
 		return nil, err
 	}

@@ -11,19 +11,11 @@ import (
 // planLookup says for EXPLAIN what a call of lookup or lookup_many finds, and what finding it reads. list gives the keys of its second argument.
 func planLookup(list func(*Value) ([]*Value, error)) func(context.Context, *Env, *Shape, []*Value) ([]Fact, error) {
 	return func(ctx context.Context, env *Env, shape *Shape, args []*Value) ([]Fact, error) {
-		target, err := lookupTarget(ctx, env, shape, args)
-		if err != nil {
-			return nil, err
-		}
-		p, err := env.Lookup.Prepare(ctx, target)
+		p, enc, err := prepareLookup(ctx, env, shape, args)
 		if err != nil {
 			return nil, err
 		}
 		keys, err := list(args[1])
-		if err != nil {
-			return nil, err
-		}
-		enc, err := newKeyEncoder(env, p)
 		if err != nil {
 			return nil, err
 		}
